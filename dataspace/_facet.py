@@ -1,0 +1,387 @@
+"""Facets: the lifetimes in which an actor acts.
+
+A facet is what code calls `me`.  The outermost one is the actor itself; the body of a `during` gets one that ends with
+its fact.  Whatever is published or observed through a facet is gone when it stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextvars import Context
+from threading import get_ident
+from types import CoroutineType, TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ._actions import LATER, NOTE, OBSERVE, PUBLISH, SEND, TASK, Call
+from ._handles import FactHandle, Handle, Observer
+from ._index import Record, form
+from ._pattern import Pattern, pattern_of
+from ._state import State
+from ._tasks import Changes, Task, done, is_async
+from .errors import Stopped, TurnError
+
+if TYPE_CHECKING:
+    from ._dataspace import Crashed, Dataspace
+
+__all__ = ["Actor", "Facet", "Turn"]
+
+T = TypeVar("T")
+ALIVE = State.ALIVE
+
+
+class Actor:
+    """What all facets of one actor share."""
+
+    __slots__ = ("alive", "crash_hooks", "ds", "error", "keep", "name", "root")
+
+    def __init__(self, ds: Dataspace, name: str, keep: bool) -> None:
+        self.ds = ds
+        self.name = name
+        self.keep = keep  # driven from outside: lives although it holds nothing
+        self.alive = True
+        self.error: BaseException | None = None
+        self.crash_hooks: list[Callable[[BaseException], object]] = []
+        self.root = Facet(self, None)
+
+    def is_idle(self) -> bool:
+        root = self.root
+        return not (root.handles or root.children or root.tasks or root.pending)
+
+
+class Facet:
+    """A lifetime of an actor, and the means to act in it.  Use it from the dataspace's thread only.
+
+    Within a turn its actions are released together when the turn ends; outside, each is a turn of its own, and all that
+    it causes has happened when it returns.  Acting through a facet that has stopped raises `Stopped`.
+    """
+
+    __slots__ = ("actor", "children", "ds", "handles", "parent", "pending", "state", "stop_actions", "tasks")
+
+    def __init__(self, actor: Actor, parent: Facet | None) -> None:
+        self.actor = actor
+        self.ds = actor.ds
+        self.parent = parent
+        self.state = ALIVE
+        self.handles: dict[Handle, None] = {}
+        self.children: dict[Facet, None] = {}
+        self.tasks: set[Task] = set()
+        self.stop_actions: list[Callable[[Facet], object]] = []
+        self.pending = 0  # turns asked for with `later`
+
+    def __repr__(self) -> str:
+        return f"<{self.state.value} {'actor' if self.parent is None else 'facet of'} {self.actor.name}>"
+
+    @property
+    def name(self) -> str:
+        """The actor's name."""
+        return self.actor.name
+
+    @property
+    def alive(self) -> bool:
+        """Does it still act and hear?"""
+        return self.state is ALIVE
+
+    # -- facts and messages -------------------------------------------------------------------------------------------
+
+    def publish(self, fact: Any) -> Handle:
+        """Make `fact` true until the handle is let go of or this lifetime ends.
+
+        Raises `NotAFact`, naming the field, for what could change later.
+        """
+        ds, actor = self.ds, self.actor
+        if ds._thread != get_ident() or self.state is not ALIVE or (ds._actor is not None and ds._actor is not actor):
+            if not self._may_act():
+                return self._unseen()
+        index = ds._indexes.get(type(fact)) or ds._index(fact)
+        handle = FactHandle(self, next(ds._ages), index, Record(fact, index.kind.key(fact)))
+        self.handles[handle] = None
+        if ds._actor is not None:
+            ds._actions.append((PUBLISH, handle))
+        else:
+            ds._commit_alone(PUBLISH, handle, actor)
+        return handle
+
+    def retract(self, handle: Handle | None) -> None:
+        """Let go of a publication or an observation; of one that is gone, or not this actor's, nothing happens."""
+        if handle is None:
+            return
+        if not isinstance(handle, Handle):
+            raise TypeError(f"retract takes the handle that publish or observe gave, not {handle!r}")
+        ds, actor = self.ds, self.actor
+        if handle.state is not ALIVE or handle.facet.actor is not actor:
+            return
+        if ds._thread != get_ident() or (ds._actor is not None and ds._actor is not actor):
+            self._may_act()
+        if ds._actor is None and type(handle) is FactHandle:
+            ds._commit_alone(handle.release, handle, actor)
+            return
+        with Turn(self):
+            ds._let_go(handle)
+
+    def replace(self, handle: Handle | None, fact: Any) -> Handle:
+        """Publish `fact`, then let go of `handle`, in one turn: there is no instant without the fact.
+
+        Nobody hears anything if the two are equal.  With None it only publishes.
+        """
+        with Turn(self):
+            new = self.publish(fact)
+            self.retract(handle)
+        return new
+
+    def send(self, message: Any) -> None:
+        """Tell those who observe now; nothing is kept.  Raises `NotAFact` like `publish`."""
+        if not self._may_act() and self.state is State.STOPPED:
+            return
+        index = self.ds._indexes.get(type(message)) or self.ds._index(message)
+        self.ds._act(SEND, Record(message, index.kind.key(message)), self.actor)
+
+    # -- observing ----------------------------------------------------------------------------------------------------
+
+    def observe(
+        self,
+        pattern: Pattern[Any] | type,
+        appeared: Callable[..., object] | None = None,
+        vanished: Callable[..., object] | None = None,
+        heard: Callable[..., object] | None = None,
+        *,
+        once: bool = False,
+    ) -> Handle:
+        """Call `appeared` and `vanished` as matching facts come and go, `heard` for messages; what stands comes first.
+
+        Callbacks are synchronous and get the fact, or the captures one by one; each call is a turn of this actor.  With
+        `once` the observation ends with its first call.
+        """
+        observer = self._observer(pattern)
+        for kind, callback in (("appeared", appeared), ("vanished", vanished), ("heard", heard)):
+            if callback is None:
+                continue
+            if not callable(callback) or is_async(callback):
+                raise TypeError(f"{kind} takes a synchronous function, not {callback!r}; async work goes into me.during")
+            setattr(observer, kind, self._only_once(observer, callback) if once else callback)
+        return self._begin(observer)
+
+    def during(self, pattern: Pattern[Any] | type, body: Callable[..., object]) -> Handle:
+        """Run `body(me, fact)`, or `body(me, *captures)`, for each appearance, in a lifetime that ends with it.
+
+        What the body publishes or observes through its `me` goes with the fact.  An async body is a linked task, which
+        is cancelled when the fact goes; that it returns ends nothing.
+        """
+        if is_async(body):
+            self._check_runtime("an async body")
+        observer = self._observer(pattern)
+        observer.lifetimes = lifetimes = {}
+        kind = observer.pattern.kind
+        key = form if observer.pattern.captures else lambda args: kind.key(args[0])
+
+        def appeared(*args: Any) -> None:
+            facet = Facet(self.actor, self)
+            self.children[facet] = lifetimes[key(args)] = facet
+            facet._enter(body, args)
+
+        def vanished(*args: Any) -> None:
+            self.ds._stop(lifetimes.pop(key(args)))
+
+        observer.appeared, observer.vanished = appeared, vanished
+        return self._begin(observer)
+
+    def changes(self, pattern: Pattern[Any] | type) -> Changes:
+        """The same as an asynchronous iterator: `with me.changes(P) as changes: async for change in changes: ...`.
+
+        It yields `Appeared`, `Vanished` and `Heard`; a fact that came and went unread is left out.  It ends when this
+        lifetime does, and raises `ActorCrashed` if that was a crash.  Needs a dataspace from `open_dataspace`.
+        """
+        self._check_runtime("changes")
+        assert self.ds._runtime is not None
+        return self.ds._runtime.changes(self, pattern_of(pattern))
+
+    def facts(self, pattern: Pattern[T] | type[T]) -> tuple[T, ...]:
+        """What stands now and matches, oldest first; what the open turn does is not part of it yet."""
+        return self.ds.facts(pattern)
+
+    # -- work ---------------------------------------------------------------------------------------------------------
+
+    def task(self, fn: Callable[..., Awaitable[object]], *args: Any, context: Context | None = None) -> None:
+        """Run `fn(*args)` as a task of this lifetime: started at commit, cancelled when it stops.
+
+        An exception crashes the actor.  `context` gives the context variables to run it in.
+        """
+        if not self._may_act():
+            return
+        self._check_runtime("a task")
+        task = Task(self, fn, args)
+        task.context = context
+        self._link(task)
+
+    async def blocking(self, fn: Callable[..., T], *args: Any, context: Context | None = None) -> T:
+        """Run `fn(*args)` in a worker thread and return what it returns.
+
+        `fn` must not touch the dataspace.  When the caller is cancelled the thread is abandoned; an error it meets
+        afterwards is logged.
+        """
+        self._check_runtime("blocking")
+        assert self.ds._runtime is not None
+        return await self.ds._runtime.blocking(fn, args, context)
+
+    def later(self, fn: Callable[[], object]) -> None:
+        """Ask for a turn of this actor in which `fn()` runs; may be called in a turn of any actor, and is dropped with it."""
+        self.ds._check_thread()
+        if self.state is State.STOPPED:
+            raise Stopped(f"{self!r} runs nothing any more")
+
+        def call() -> object:
+            self.pending -= 1
+            return fn()
+
+        call.__qualname__ = getattr(fn, "__qualname__", "a function")
+        self.pending += 1
+        self.ds._act(LATER, Call(self, call), self.actor)
+
+    def spawn(self, boot: Callable[..., object], *args: Any, name: str | None = None) -> Facet:
+        """Start another actor when the turn commits; its `me` is returned.  Raises `NameTaken`."""
+        self._may_act()
+        op, call = self.ds._spawning(boot, args, name)
+        self.ds._act(op, call, self.actor)
+        return call.facet
+
+    def turn(self) -> Turn:
+        """`with me.turn():` all that happens in the block is released together, or not at all if it raises.
+
+        Within a turn of this actor it is a savepoint.  The block must not await.
+        """
+        return Turn(self)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def stop(self) -> Awaitable[None]:
+        """End this lifetime (of the actor, if it is the outermost) at once; awaiting the result waits for its tasks.
+
+        Called in another actor's turn, it is done after that turn.
+        """
+        self.ds._check_thread()
+        if self.state is ALIVE:
+            if self.ds._actor is self.actor:
+                self.ds._stop(self)
+            else:
+                self.later(lambda: self.ds._stop(self))
+        return done if self.ds._runtime is None else self.ds._runtime.ended(self)
+
+    def on_stop(self, action: Callable[[Facet], object]) -> None:
+        """Run `action(parent)` when this lifetime stops in order, not when it crashes; before what it holds is retracted.
+
+        `parent` is the lifetime around it.  For an actor it is the actor itself, which may still send, while what it
+        publishes there is never seen.
+        """
+        self._register(self.stop_actions, action)
+
+    def on_crash(self, hook: Callable[[BaseException], object]) -> None:
+        """Call `hook(error)` after this actor has crashed; outside of turns, and it cannot act any more."""
+        self._register(self.actor.crash_hooks, hook)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _may_act(self) -> bool:
+        """Raise unless this facet may act here and now; False while its stop actions run."""
+        ds = self.ds
+        ds._check_thread()
+        if ds._actor is not None and ds._actor is not self.actor:
+            ds._refuse(self.actor)
+        if self.state is State.STOPPED:
+            raise Stopped(f"{self!r} acts no more")
+        return self.state is ALIVE
+
+    def _unseen(self) -> Handle:
+        handle = Handle(self, 0)
+        handle.state = State.STOPPED
+        return handle
+
+    def _observer(self, pattern: Pattern[Any] | type) -> Observer:
+        self._may_act()
+        return Observer(self, next(self.ds._ages), pattern_of(pattern))
+
+    def _begin(self, observer: Observer) -> Handle:
+        if self.state is not ALIVE:
+            return self._unseen()
+        self.handles[observer] = None
+        self.ds._act(OBSERVE, observer, self.actor)
+        return observer
+
+    def _only_once(self, observer: Observer, callback: Callable[..., object]) -> Callable[..., object]:
+        def first(*args: Any) -> object:
+            self.retract(observer)
+            return callback(*args)
+
+        return first
+
+    def _enter(self, body: Callable[..., object], args: tuple[Any, ...], *, ends_facet: bool = False) -> None:
+        """Run the body of this lifetime, within a turn."""
+        if is_async(body):
+            task = Task(self, body, (self, *args))  # type: ignore[arg-type]
+            task.ends_facet = ends_facet
+            self._link(task)
+            return
+        result = body(self, *args)
+        if type(result) is CoroutineType:
+            result.close()
+            raise TurnError(f"{body!r} returned a coroutine: give the async function itself")
+
+    def _link(self, task: Task) -> None:
+        self.tasks.add(task)
+        self.ds._act(TASK, task, self.actor)
+
+    def _register(self, hooks: list[Any], hook: Callable[..., object]) -> None:
+        if not callable(hook) or is_async(hook):
+            raise TypeError(f"a hook is a synchronous function, not {hook!r}")
+        if self._may_act():
+            hooks.append(hook)
+            self.ds._act(NOTE, lambda: hooks.remove(hook), self.actor)
+
+    def _check_runtime(self, what: str) -> None:
+        if self.ds._runtime is None:
+            raise TurnError(f"{what} needs an event loop: use open_dataspace() under trio instead of Dataspace()")
+
+    def _cancel_tasks(self) -> None:
+        for task in list(self.tasks):
+            if task.cancel is not None:
+                task.cancel()
+
+    def _tree(self) -> Iterator[Facet]:
+        yield self
+        for child in self.children:
+            yield from child._tree()
+
+
+class Turn:
+    """An open turn, or a savepoint in one; see `Facet.turn`."""
+
+    __slots__ = ("facet", "mark")
+
+    def __init__(self, facet: Facet) -> None:
+        self.facet = facet
+        self.mark = -1
+
+    def __enter__(self) -> Facet:
+        facet = self.facet
+        facet._may_act()
+        ds = facet.ds
+        if ds._actor is None:
+            ds._actor, ds._actions = facet.actor, []
+        else:
+            self.mark = len(ds._actions)
+        return facet
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        ds, actor = self.facet.ds, self.facet.actor
+        if ds._actor is not actor:
+            if ds._runtime is not None:
+                ds._runtime.forgive()
+            raise TurnError(f"the turn of {actor.name} was ended by an await inside it; nothing it did was kept")
+        if self.mark >= 0:
+            if kind is not None:
+                ds._undo(ds._actions, self.mark)
+            return
+        actions, ds._actor = ds._actions, None
+        if kind is not None:
+            ds._undo(actions)
+        elif actions:
+            ds._commit(actor, actions, None)
+            ds._drain()

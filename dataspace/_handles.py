@@ -1,0 +1,76 @@
+"""Handles: what `publish` and `observe` give back, to let go of what they began."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ._actions import RETRACT, UNOBSERVE, Op
+from ._index import Index, Record
+from ._pattern import Pattern
+from ._state import State
+
+if TYPE_CHECKING:
+    from ._facet import Facet
+
+__all__ = ["FactHandle", "Handle", "Observer"]
+
+
+class Handle:
+    """One publication or observation.  As a context manager it is let go of at the end of the block."""
+
+    __slots__ = ("age", "facet", "state")
+    release: ClassVar[Op]
+
+    def __init__(self, facet: Facet, age: int) -> None:
+        self.facet = facet
+        self.age = age
+        self.state = State.ALIVE
+
+    @property
+    def standing(self) -> bool:
+        """Has it not been let go of?"""
+        return self.state is not State.STOPPED
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.facet.retract(self)
+
+
+class FactHandle(Handle):
+    """Stands behind one fact."""
+
+    __slots__ = ("index", "record")
+    release = RETRACT
+
+    def __init__(self, facet: Facet, age: int, index: Index, record: Record) -> None:
+        self.facet = facet
+        self.age = age
+        self.state = State.ALIVE
+        self.index = index
+        self.record = record
+
+    def __repr__(self) -> str:
+        return f"<handle of {self.record.fact!r}>"
+
+
+class Observer(Handle):
+    """Stands for one observation; the index files it by its pattern and orders it by its age."""
+
+    __slots__ = ("appeared", "gone", "heard", "interest", "lifetimes", "pattern", "vanished")
+    release = UNOBSERVE
+
+    def __init__(self, facet: Facet, age: int, pattern: Pattern[Any]) -> None:
+        super().__init__(facet, age)
+        self.pattern = pattern
+        self.appeared: Callable[..., object] | None = None
+        self.vanished: Callable[..., object] | None = None
+        self.heard: Callable[..., object] | None = None
+        self.interest: Record | None = None
+        self.gone: Callable[[], object] | None = None  # told when the observation is over
+        self.lifetimes: dict[Hashable, Facet] | None = None  # of a `during`: by what appeared
+
+    def __repr__(self) -> str:
+        return f"<observer of {self.pattern!r}>"

@@ -1,0 +1,147 @@
+"""Which values may be published, and when two of them are the same.
+
+A value is *canonical* when Python's `==` tells apart what facts tell apart: `True`, `1` and `1.0` are equal to Python and
+are three different values here.  Strings, ints, bytes and None stand for themselves; anything else becomes a tuple that
+begins with its exact type, so that a canonical tuple can never be mistaken for a plain value.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import fractions
+import pathlib
+import types
+import uuid
+from collections.abc import Callable, Hashable
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import attrs
+
+from .errors import NotAFact
+
+__all__ = ["PLAIN", "Key", "Kind", "canon", "immutable", "is_fact_class", "kind_of"]
+
+Key = tuple[Hashable, ...]
+C = TypeVar("C", bound=type)
+
+PLAIN: set[type] = {str, int, bytes, type(None)}
+"""Types whose values are their own canonical form; `==` never takes one for a value of another type."""
+
+_immutable: set[type] = {
+    *(complex, decimal.Decimal, fractions.Fraction, uuid.UUID, range, type, types.FunctionType, types.BuiltinFunctionType),
+    *(datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone),
+    *(pathlib.PurePosixPath, pathlib.PureWindowsPath, pathlib.PosixPath, pathlib.WindowsPath),
+}
+
+
+def immutable(cls: C) -> C:
+    """Declare that instances of `cls` never change and hash by value; from then on facts may hold them.
+
+    Use it as a decorator.  What it promises is the caller's word: nothing can check it.
+    """
+    _immutable.add(cls)
+    return cls
+
+
+def canon(value: Any, where: str = "the value") -> Hashable:
+    """The canonical form of `value`; raises `NotAFact`, naming `where`, for what could change later."""
+    cls: type = type(value)
+    if cls in PLAIN:
+        return value  # type: ignore[no-any-return]
+    if cls is bool:
+        return (bool, value)
+    if cls is float:
+        return (float, _number(value, where))
+    if cls is tuple:
+        return (tuple, *[canon(item, f"{where}[{i}]") for i, item in enumerate(value)])
+    if cls is frozenset:
+        return (frozenset, frozenset([canon(item, f"an item of {where}") for item in value]))
+    if cls in _immutable or isinstance(value, (enum.Enum, type)):
+        return (cls, _number(value, where))
+    if is_fact_class(cls):
+        return (cls, *kind_of(cls).key(value, where))
+    raise NotAFact(f"{where} is {_describe(cls)}; {_advice(cls)}")
+
+
+def _number(value: Any, where: str) -> Any:
+    if value != value:
+        raise NotAFact(f"{where} is not a number (NaN), which is not even equal to itself; leave it out or use None")
+    return value
+
+
+def _describe(cls: type) -> str:
+    return f"a {cls.__qualname__}"
+
+
+def _advice(cls: type) -> str:
+    if issubclass(cls, (list, set, dict, bytearray)):
+        better = {list: "a tuple", set: "a frozenset", dict: "a frozen attrs class"}.get(cls, "an immutable value")
+        return f"only what cannot change is published, use {better}"
+    if attrs.has(cls):
+        return "only frozen attrs classes compared by value are published, use @attrs.frozen"
+    return "only immutable values are published; if its instances never change, register it with dataspace.immutable"
+
+
+def is_fact_class(cls: Any) -> bool:
+    """Is `cls` a frozen attrs class that compares and hashes by value?"""
+    if not (isinstance(cls, type) and attrs.has(cls)) or "__attrs_attrs__" not in cls.__dict__:
+        return False
+    props = attrs.inspect(cls)
+    return bool(props.is_frozen) and bool(props.added_eq)
+
+
+class Kind:
+    """What is known of a fact class: its fields, and how to make the key of an instance."""
+
+    __slots__ = ("_get", "_in_order", "cls", "fields", "identity")
+
+    def __init__(self, cls: type) -> None:
+        if not is_fact_class(cls):
+            raise NotAFact(f"{getattr(cls, '__qualname__', cls)} is not a fact class: a fact is a frozen attrs class (@attrs.frozen)")
+        names = [a.name for a in attrs.fields(cls)]
+        self.cls = cls
+        self.fields: tuple[str, ...] = tuple(names)
+        """All fields, in order."""
+        self.identity: tuple[str, ...] = tuple(a.name for a in attrs.fields(cls) if a.eq)
+        """Those that make a fact this fact and not another, in order."""
+        # Identity before readings is what classes are written like; then the key is a prefix of the values.
+        self._in_order = len(self.identity) if self.fields[: len(self.identity)] == self.identity else None
+        self._get = _getter(self.fields)
+
+    def key(self, fact: Any, where: str | None = None) -> Key:
+        """The canonical identity of `fact`; raises `NotAFact` naming the field that cannot be published."""
+        values = self._get(fact)
+        if self._in_order is not None and PLAIN.issuperset(map(type, values)):
+            return values[: self._in_order] if self._in_order != len(values) else values
+        try:
+            return self._slow_key(values, where or self.cls.__qualname__)
+        except RecursionError:
+            raise NotAFact(f"{where or self.cls.__qualname__} is nested too deeply to be published") from None
+
+    def _slow_key(self, values: tuple[Any, ...], where: str) -> Key:
+        # Readings take no part in the key, but what is published may not change either.
+        forms = {name: canon(value, f"{where}.{name}") for name, value in zip(self.fields, values, strict=True)}
+        return tuple([forms[name] for name in self.identity])
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    if not names:
+        return lambda _fact: ()
+    get = attrgetter(*names)
+    if len(names) == 1:
+        return lambda fact: (get(fact),)
+    return get
+
+
+_kinds: dict[type, Kind] = {}
+
+
+def kind_of(cls: type) -> Kind:
+    """The `Kind` of a fact class, made once a class; raises `NotAFact`."""
+    kind = _kinds.get(cls)
+    if kind is None:
+        kind = _kinds[cls] = Kind(cls)
+    return kind

@@ -1,0 +1,311 @@
+"""The vocabulary: what run loop, engines and host tell each other.
+
+Every fact is a frozen attrs class.  Names are states when published (`ShouldCompress` *stands*) and happenings when
+sent (`TurnStarted` is *heard*).  Identity comes first; fields made with `reading()` say more about a fact without
+making it another one: two facts that differ only there are equal.
+
+Units: `tokens`, `threshold` and their kin are tokens; `seconds` is a duration; `at`, `until` and `retry_at` are seconds
+on the clock of whoever feeds the loop.  `sid` names a conversation, `ask` numbers its questions and `n` each asking of
+an engine; both count from 1 and are never reused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from attrs import field, frozen
+
+__all__ = [
+    "FACTS",
+    "MESSAGES",
+    "Answered",
+    "Asked",
+    "Blocked",
+    "Budget",
+    "CompactionFailed",
+    "Compressed",
+    "Delegated",
+    "LoopInvalid",
+    "Refused",
+    "Serving",
+    "Session",
+    "ShouldCompress",
+    "SkillAvailable",
+    "SkillPruned",
+    "SkillRequired",
+    "SnapshotFailed",
+    "SnapshotSaved",
+    "ToolCalled",
+    "Transcript",
+    "TurnEnded",
+    "TurnStarted",
+    "Usage",
+]
+
+Role = Literal["compressor", "reviser", "shadow", "observer"]
+Reason = Literal["threshold", "overflow", "manual", "ahead"]
+
+
+def reading(default: Any = None) -> Any:
+    """A field that tells more about a fact and takes no part in its identity."""
+    return field(default=default, eq=False, kw_only=True)
+
+
+# -- what the loop publishes ------------------------------------------------------------------------------------------
+
+
+@frozen
+class Session:
+    """A conversation is known: `active`, or `ended` and not yet forgotten."""
+
+    sid: str
+    state: Literal["active", "ended"] = "active"
+    profile: str = reading("")
+    model: str = reading("")
+    platform: str = reading("")
+    parent: str | None = reading()
+    host_session: str | None = reading()
+
+
+@frozen
+class Budget:
+    """How much the model can hold, and from which prompt size on a compaction is wanted."""
+
+    sid: str
+    context_length: int
+    threshold: int
+
+
+@frozen
+class Usage:
+    """The latest reading; `prompt` is all that the prompt held, cached or not."""
+
+    sid: str
+    seq: int
+    prompt: int | None = reading()
+    completion: int | None = reading()
+    total: int | None = reading()
+    cache_read: int | None = reading()
+    cache_write: int | None = reading()
+    reasoning: int | None = reading()
+    estimated: bool = reading(False)
+    response_id: str | None = reading()
+
+
+@frozen
+class Transcript:
+    """The latest known message list; `messages` is an `engines.messages.Messages`."""
+
+    sid: str
+    rev: int
+    messages: Any = reading()
+
+
+@frozen
+class ShouldCompress:
+    """A compaction is wanted; stands until question `ask` is decided."""
+
+    sid: str
+    ask: int
+    reason: Reason = reading("threshold")
+    tokens: int = reading(0)
+    threshold: int = reading(0)
+    focus: str | None = reading()
+
+
+@frozen
+class Asked:
+    """Engine `to` is to work on question `ask` now.  Gone: stop working."""
+
+    sid: str
+    ask: int
+    n: int
+    to: str
+    role: Role = "compressor"
+    messages: Any = reading()
+    threshold: int = reading(0)
+    tokens: int = reading(0)
+    focus: str | None = reading()
+    context: Any = reading()
+
+
+@frozen
+class Compressed:
+    """The latest compaction that the owner of the context has taken over."""
+
+    sid: str
+    ask: int
+    by: str
+    messages: Any = reading()
+    tokens_before: int = reading(0)
+    tokens_after: int = reading(0)
+    seconds: float = reading(0.0)
+
+
+@frozen
+class CompactionFailed:
+    """No engine could do it; the context is untouched.  `retry_at` None: not before something changes."""
+
+    sid: str
+    ask: int
+    reason: str = reading("")
+    retry_at: float | None = reading()
+
+
+@frozen
+class Blocked:
+    """Automatic compaction is held back; `reason` is meant for people.  `until` None: until something changes."""
+
+    sid: str
+    reason: str
+    until: float | None = reading()
+
+
+@frozen
+class Refused:
+    """(message) An answer was invalid, late or not asked for."""
+
+    sid: str
+    ask: int
+    by: str
+    reason: str
+
+
+# -- what engines publish and send ------------------------------------------------------------------------------------
+
+
+@frozen
+class Serving:
+    """Engine `engine` (an actor's name, `kind` or `kind#n`) is up; `sid` None: for every conversation."""
+
+    engine: str
+    role: Role
+    sid: str | None = None
+
+
+@frozen
+class Answered:
+    """(message) The work on `Asked(sid, ask, n)` is done.  `messages` None: declined, or failed with `error`."""
+
+    sid: str
+    ask: int
+    n: int
+    by: str
+    messages: Any = reading()
+    error: str | None = None
+
+
+@frozen
+class SkillAvailable:
+    """The full body of a skill is in the active context."""
+
+    sid: str
+    name: str
+    sha256: str
+    path: str = ""
+    file: str | None = None
+
+
+@frozen
+class SkillPruned:
+    """A skill was loaded and is no longer whole in context."""
+
+    sid: str
+    name: str
+    sha256: str
+    path: str = ""
+    file: str | None = None
+
+
+@frozen
+class SkillRequired:
+    """The task at hand needs a skill."""
+
+    sid: str
+    task: str
+    name: str
+
+
+@frozen
+class LoopInvalid:
+    """The reasoning since question `ask` rests on skills that were pruned."""
+
+    sid: str
+    ask: int
+    skills: tuple[str, ...]
+
+
+@frozen
+class SnapshotSaved:
+    """What the session knew is on disk."""
+
+    sid: str
+    path: str
+    reason: str
+    at: float
+
+
+@frozen
+class SnapshotFailed:
+    """It could not be written; the session goes on."""
+
+    sid: str
+    reason: str
+    error: str
+
+
+# -- what the host sends ----------------------------------------------------------------------------------------------
+
+
+@frozen
+class TurnStarted:
+    """(message) The host began a turn."""
+
+    sid: str
+    turn: str
+
+
+@frozen
+class TurnEnded:
+    """(message) The host ended a turn, however it went."""
+
+    sid: str
+    turn: str
+    completed: bool = reading(True)
+    interrupted: bool = reading(False)
+
+
+@frozen
+class Delegated:
+    """(message) A conversation handed work to another."""
+
+    sid: str
+    child: str
+    task: str = reading("")
+
+
+@frozen
+class ToolCalled:
+    """(message) A tool has answered; `args` and `result` whole, as text."""
+
+    sid: str
+    call_id: str
+    tool: str
+    args: str = reading("")
+    status: str = reading("")
+    result: str = reading("")
+    seconds: float | None = reading()
+
+
+MESSAGES: frozenset[type] = frozenset({Refused, Answered, TurnStarted, TurnEnded, Delegated, ToolCalled})
+"""Classes that are sent, never published."""
+
+_ALL = (
+    *(Session, Budget, Usage, Transcript, ShouldCompress, Asked, Compressed, CompactionFailed, Blocked, Refused),
+    *(Serving, Answered, SkillAvailable, SkillPruned, SkillRequired, LoopInvalid, SnapshotSaved, SnapshotFailed),
+    *(TurnStarted, TurnEnded, Delegated, ToolCalled),
+)
+
+FACTS: Mapping[str, type] = {cls.__name__: cls for cls in _ALL}
+"""The whole vocabulary by class name."""

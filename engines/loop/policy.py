@@ -1,0 +1,108 @@
+"""What the loop is told once: limits, order of engines, and the functions that judge and measure.
+
+Everything here is a number or a function handed in, so that the state machine itself knows neither the clock nor how
+a transcript is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import field, frozen
+
+from engines.facts import Role
+from engines.messages import Messages
+from engines.transcript import check, estimate_tokens
+
+__all__ = ["Accept", "Engines", "Policy", "Verdict", "kind_of", "strict", "take_anything"]
+
+
+@frozen
+class Verdict:
+    """What is to be made of an answer: the messages to go on with, or None and the reason why not."""
+
+    messages: Messages | None
+    reason: str = ""
+
+
+Accept = Callable[[Messages, Messages], Verdict]
+"""Judges an answer (first) to a message list (second); it may mend the answer."""
+
+
+def strict(answer: Messages, before: Messages) -> Verdict:
+    """Refuse every answer with an error or a fault that its input did not have."""
+    report = check(answer, before)
+    found = (*report.errors, *report.faults)
+    if not found:
+        return Verdict(answer)
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return Verdict(None, "; ".join(map(str, found[:3])) + more)
+
+
+def take_anything(answer: Messages, _before: Messages) -> Verdict:
+    """Judge nothing."""
+    return Verdict(answer)
+
+
+def compactable(row: Mapping[str, Any]) -> bool:
+    """Whether a message is one that a compaction could make smaller: what somebody said or a tool returned."""
+    if row.get("role") not in {"user", "assistant", "tool"} or row.get("_compressed_summary"):
+        return False
+    return bool(row.get("content") or row.get("tool_calls"))
+
+
+@frozen
+class Engines:
+    """Who serves one conversation now, by name, in the order in which they are asked."""
+
+    compressors: tuple[str, ...] = ()
+    revisers: tuple[str, ...] = ()
+    shadows: tuple[str, ...] = ()
+
+    def of(self, role: Role) -> tuple[str, ...]:
+        """The engines that have `role`."""
+        found: tuple[str, ...] = getattr(self, f"{role}s", ())
+        return found
+
+
+@frozen
+class Policy:
+    """How the loop decides.  Times are seconds, `low_mark` is a share of the threshold.
+
+    `owned` says that the loop keeps the context itself: it can be replaced at any time, and an offer is committed at
+    once.  `asks` off: nobody is asked, whoever sees the question may answer it.
+    """
+
+    owned: bool = True
+    asks: bool = True
+    guards: bool = True
+    low_mark: float = 0.8
+    compressors: tuple[str, ...] = ()
+    revisers: tuple[str, ...] = ("skills",)
+    deadlines: Mapping[str, float] = field(factory=lambda: {"compressor": 10.0})
+    deadline: float = 300.0
+    reviser_deadline: float = 2.0
+    retry_first: float = 30.0
+    retry_last: float = 900.0
+    futile_most: int = 2
+    often_most: int = 6
+    often_within: float = 600.0
+    accept: Accept = strict
+    estimate: Callable[[Messages], int] = estimate_tokens
+    compactable: Callable[[Mapping[str, Any]], bool] = compactable
+
+    def patience(self, engine: str, role: Role) -> float:
+        """How long `engine` may take: by its kind, else what an engine that calls a model needs; revisers less."""
+        if role == "reviser":
+            return self.reviser_deadline
+        return self.deadlines.get(kind_of(engine), self.deadline)
+
+    def pause(self, failures: int) -> float:
+        """How long to wait after so many failures in a row."""
+        return min(self.retry_first * 2.0 ** min(failures - 1, 30), self.retry_last)
+
+
+def kind_of(engine: str) -> str:
+    """The kind of an engine: its actor's name up to the first `#`."""
+    return engine.partition("#")[0]

@@ -1,0 +1,160 @@
+"""What is wrong with a message list, sorted by how bad it is.
+
+*Errors* no provider or host survives; *faults* some do.  With `before`, the list an answer was made from, the answer is
+also held against it, and a fault between two rows that stood side by side there is not charged to the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from attrs import frozen
+
+from ..messages import Messages, NotJSONError, Row
+from .groups import groups
+from .marks import current_user, split_summary
+from .rows import ROLES, SYSTEM_ROLES, call_id, calls_of, role_of, text_of
+from .tokens import estimate_tokens
+
+__all__ = ["Code", "Problem", "Report", "check", "collides", "neighbours", "system_rows"]
+
+Code = Literal[
+    "not_json", "empty", "unknown_role", "orphan_result", "missing_result", "no_user",
+    "alternation", "first_role", "system_changed", "current_user_changed", "open_call_cut", "not_smaller",
+]  # fmt: skip
+Pair = tuple[Any, Any]
+
+
+@frozen
+class Problem:
+    """One thing that is wrong: a stable code, the row (None: the list as a whole) and a sentence for people."""
+
+    code: Code
+    row: int | None
+    text: str
+
+    def __str__(self) -> str:
+        return self.text if self.row is None else f"row {self.row}: {self.text}"
+
+
+@frozen
+class Report:
+    """What `check` found; `ok` when it found nothing."""
+
+    errors: tuple[Problem, ...] = ()
+    faults: tuple[Problem, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are neither errors nor faults."""
+        return not self.errors and not self.faults
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.errors + self.faults)) or "no problem"
+
+
+def check(messages: Iterable[Any], before: Iterable[Any] | None = None) -> Report:
+    """Look for everything that is wrong with `messages`, by itself and as an answer to `before`."""
+    try:
+        rows = Messages.of(messages)
+    except NotJSONError as error:
+        return Report((Problem("not_json", error.row, f"not plain JSON: {error}"),))
+    origin = None if before is None else Messages.of(before)
+    return Report(tuple(_errors(rows, origin)), tuple(_faults(rows, origin)))
+
+
+def system_rows(messages: Sequence[Row]) -> int:
+    """Count the system messages a list begins with."""
+    return next((at for at, row in enumerate(messages) if role_of(row) not in SYSTEM_ROLES), len(messages))
+
+
+def neighbours(before: Sequence[Row]) -> frozenset[Pair]:
+    """Return the pairs of rows that stood side by side, system messages apart."""
+    rows = [_identity(row) for row in before if role_of(row) not in SYSTEM_ROLES]
+    return frozenset(zip(rows, rows[1:], strict=False))
+
+
+def collides(one: Row, other: Row, known: frozenset[Pair] = frozenset()) -> bool:
+    """Whether two rows in a row break the alternation of roles, and not because they already stood so."""
+    role = one.get("role")
+    return role in {"user", "assistant"} and role == other.get("role") and (_identity(one), _identity(other)) not in known
+
+
+def _identity(row: Row) -> Any:
+    """What makes a row the same one after its content was shortened: its calls, or else what it says."""
+    calls = calls_of(row)
+    return (row.get("role"), tuple(call.id for call in calls) if calls else row.get("content"))
+
+
+def _errors(rows: Messages, before: Messages | None) -> Iterator[Problem]:
+    if not rows:
+        yield Problem("empty", None, "the list is empty")
+    for at, row in enumerate(rows):
+        if role_of(row) not in ROLES:
+            yield Problem("unknown_role", at, f"no provider knows the role {row.get('role')!r}")
+    for group in groups(rows):
+        if group.orphan:
+            yield Problem("orphan_result", group.start, f"the result {call_id(rows[group.start])!r} has no call before it")
+        elif group.missing and not group.open:
+            named = ", ".join(map(repr, group.missing))
+            yield Problem("missing_result", group.start, f"no result follows for the call {named}")
+    if before is not None and current_user(rows) is None and current_user(before) is not None:
+        yield Problem("no_user", None, "no message of the user is left")
+
+
+def _faults(rows: Messages, before: Messages | None) -> Iterator[Problem]:
+    yield from _alternation(rows, before or Messages())
+    if before is None:
+        return
+    if rows[: system_rows(rows)] != before[: system_rows(before)]:
+        yield Problem("system_changed", 0, "the system message is not what it was")
+    yield from _current_user(rows, before)
+    yield from _open_calls(rows, before)
+    size, was = estimate_tokens(rows), estimate_tokens(before)
+    if size >= was:
+        yield Problem("not_smaller", None, f"about {size:,} tokens, no less than the {was:,} before")
+
+
+def _alternation(rows: Messages, before: Messages) -> Iterator[Problem]:
+    known = neighbours(before)
+    spoken = [(at, row) for at, row in enumerate(rows) if role_of(row) not in SYSTEM_ROLES]
+    if spoken and role_of(spoken[0][1]) != "user":
+        first = next((role_of(row) for row in before if role_of(row) not in SYSTEM_ROLES), "user")
+        if first == "user":
+            yield Problem("first_role", spoken[0][0], f"the conversation begins with a message of role {role_of(spoken[0][1])!r}")
+    for (_, one), (at, other) in zip(spoken, spoken[1:], strict=False):
+        if collides(one, other, known):
+            yield Problem("alternation", at, f"a second {role_of(other)} message in a row")
+
+
+def _current_user(rows: Messages, before: Messages) -> Iterator[Problem]:
+    was, now = current_user(before), current_user(rows)
+    if was is None or now is None:
+        return
+    if not _as_asked(rows[now], before[was]):
+        yield Problem("current_user_changed", now, "the current user message is changed, or no longer a row of its own")
+
+
+def _as_asked(row: Row, asked: Row) -> bool:
+    """Equal, or equal but for an older summary that a host had merged into the message."""
+    return row == asked or _unmerged(asked) == (row.get("content"), True)
+
+
+def _unmerged(row: Row) -> tuple[Any, bool]:
+    before, summary, after = split_summary(text_of(row))
+    return (before + after).strip(), bool(summary)
+
+
+def _open_calls(rows: Messages, before: Messages) -> Iterator[Problem]:
+    pending = _pending(before)
+    if pending and _pending(rows) != pending:
+        named = ", ".join(map(repr, pending))
+        yield Problem("open_call_cut", None, f"the call {named} still waits for its result and is cut off")
+
+
+def _pending(messages: Messages) -> tuple[str, ...]:
+    found = groups(messages)
+    return found[-1].missing if found and found[-1].open else ()
+
+

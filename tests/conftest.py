@@ -1,0 +1,45 @@
+"""What all tests share: hypothesis profiles, and the markers that skip what cannot run here."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+# No deadlines: a slow machine is no counterexample.  `dev` draws the same examples every time, so that a red test stays
+# red while one looks at it; `deep` looks for new ones.
+settings.register_profile("dev", max_examples=100, deadline=None, derandomize=True, database=None)
+settings.register_profile(
+    "deep", max_examples=3000, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def shared_directory() -> Path:
+    """Where the reference material lies: beside the checkout, unless HERMES_DATASPACE_SHARED names another place."""
+    return Path(os.environ.get("HERMES_DATASPACE_SHARED") or CHECKOUT.parent / "shared")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that need what is not here are skipped, with the reason."""
+    shared = shared_directory()
+    unmet = {}
+    if not shared.is_dir():
+        unmet["shared"] = f"no reference material at {shared}; HERMES_DATASPACE_SHARED can name another place"
+    if find_spec("run_agent") is None:
+        unmet["hermes"] = "hermes-agent is not installed; `make setup` installs it"
+    for item in items:
+        for marker, reason in unmet.items():
+            if item.get_closest_marker(marker) is not None:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The directory of the reference material; a test that asks for it carries the marker `shared`."""
+    return shared_directory()

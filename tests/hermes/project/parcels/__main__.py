@@ -1,0 +1,3 @@
+from parcels.cli import main
+
+raise SystemExit(main())

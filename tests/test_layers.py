@@ -1,0 +1,94 @@
+"""The arrows between the packages, and what the pure core may import."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import CHECKOUT
+
+BELOW = {"dataspace": set(), "engines": {"dataspace"}, "bridges": {"dataspace", "engines"}}
+IMPURE = {"asyncio", "cattrs", "click", "logging", "random", "rich", "socket", "threading", "time", "trio"}
+# The edge of `dataspace`: modules by the start of their names (less a leading underscore), and what each is there for.
+EDGES = {
+    "runtime": {"logging", "threading", "time", "trio"},
+    "wire": {"cattrs"},
+    "testing": {"random"},
+}
+
+
+def modules(package: str) -> list[Path]:
+    """The source files of one of our packages."""
+    return sorted((CHECKOUT / package).rglob("*.py"))
+
+
+def imports(tree: ast.AST, *, for_types_too: bool) -> Iterator[str]:
+    """The top-level names of everything a module imports, wherever in it; imports for type checkers on request."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield str(node.module).split(".")[0]
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
+            if for_types_too:
+                yield from imports(node, for_types_too=True)
+            else:
+                for alternative in node.orelse:
+                    yield from imports(alternative, for_types_too=False)
+        else:
+            yield from imports(node, for_types_too=for_types_too)
+
+
+def imported(path: Path, *, for_types_too: bool) -> set[str]:
+    """The top-level names a source file imports."""
+    return set(imports(ast.parse(path.read_text(encoding="utf-8")), for_types_too=for_types_too))
+
+
+@pytest.mark.parametrize("package", sorted(BELOW))
+def test_imports_go_one_way(package: str) -> None:
+    """bridges -> engines -> dataspace, for type checkers too, and nothing of ours imports the tests."""
+    forbidden = (set(BELOW) | {"tests", "benchmarks"}) - BELOW[package] - {package}
+    found = {path.name: bad for path in modules(package) if (bad := imported(path, for_types_too=True) & forbidden)}
+    assert modules(package)
+    assert {} == found
+
+
+def test_a_relative_import_stays_in_its_package() -> None:
+    """No relative import climbs out of the package its file lies in, so the arrows above see everything."""
+    climbing = [
+        f"{path.name}:{node.lineno}"
+        for package in BELOW
+        for path in modules(package)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.level >= len(path.relative_to(CHECKOUT).parts)
+    ]
+    assert [] == climbing
+
+
+def test_the_core_is_pure() -> None:
+    """Only the modules at the edge of dataspace import a clock, threads, logging, cattrs or trio."""
+    found = {}
+    for path in modules("dataspace"):
+        stem = path.relative_to(CHECKOUT / "dataspace").parts[0].removesuffix(".py").lstrip("_")
+        allowed = {name for edge, names in EDGES.items() if stem.startswith(edge) for name in names}
+        if bad := (imported(path, for_types_too=False) & IMPURE) - allowed:
+            found[path.name] = bad
+    assert {} == found
+
+
+def test_the_vocabulary_needs_attrs_only() -> None:
+    """engines.facts imports attrs and the standard library's typing, nothing else and nothing of ours."""
+    names = imported(CHECKOUT / "engines" / "facts.py", for_types_too=True)
+    assert names <= {"__future__", "attrs", "collections", "typing"}
+
+
+def test_importing_us_does_not_import_trio() -> None:
+    """Who only registers the plugin, or works without an event loop, does not pay for trio, cattrs or rich."""
+    program = "import sys, dataspace, engines; print(*sorted({'trio', 'cattrs', 'rich', 'click'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True)
+    assert "" == done.stdout.strip()
