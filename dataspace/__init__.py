@@ -5,12 +5,14 @@ tasks.  Three ideas carry everything: facts stand while somebody stands behind t
 wants to hear of, lifetimes end what was begun in them.
 """
 
-from ._dataspace import Crashed, Dataspace, Statistics
+from ._crash import Crashed
+from ._dataspace import Dataspace, Statistics
 from ._facet import Facet
 from ._handles import Handle
 from ._open import open_dataspace
 from ._pattern import CAPTURE, Observe, Pattern, literal, where
 from ._tasks import Appeared, Heard, Vanished
+from ._text import format_pattern, parse_pattern
 from ._values import immutable
 from .errors import DataspaceError, Stopped
 
@@ -28,8 +30,10 @@ __all__ = [
     "Statistics",
     "Stopped",
     "Vanished",
+    "format_pattern",
     "immutable",
     "literal",
     "open_dataspace",
+    "parse_pattern",
     "where",
 ]

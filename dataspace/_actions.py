@@ -9,17 +9,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._index import Record
+from ._leaves import record_of
 from ._pattern import Observe
 from ._state import State
 
 if TYPE_CHECKING:
-    from ._dataspace import Dataspace
     from ._facet import Facet
     from ._handles import FactHandle, Observer
+    from ._leaves import Record
     from ._tasks import Task
+    from ._turns import Turns
 
-__all__ = ["CALL", "LATER", "NOTE", "OBSERVE", "PUBLISH", "RETRACT", "SEND", "SPAWN", "STOP", "TASK", "UNOBSERVE", "Call", "Cause", "Op"]
+STOPPED = State.STOPPED
+
+__all__ = [
+    "CALL",
+    "LATER",
+    "NOTE",
+    "OBSERVE",
+    "PUBLISH",
+    "RETRACT",
+    "SEND",
+    "SPAWN",
+    "STOP",
+    "TASK",
+    "UNOBSERVE",
+    "Call",
+    "Cause",
+    "Op",
+]
 
 CALL = "call"
 """The kind of a delivery that runs a function as a turn: a boot, a `later`, a stop."""
@@ -37,12 +55,15 @@ class Cause(NamedTuple):
 class Call:
     """A function to be run as a turn of `facet`'s actor; in the queue it stands where an observer would."""
 
-    __slots__ = ("call", "facet", "state")
+    __slots__ = ("call", "facet")
 
     def __init__(self, facet: Facet, call: Callable[[], object]) -> None:
         self.facet = facet
         self.call = call
-        self.state = State.ALIVE
+
+    @property
+    def state(self) -> State:
+        return self.facet.state
 
     def __repr__(self) -> str:
         return getattr(self.call, "__qualname__", "a function")
@@ -56,7 +77,7 @@ class Op:
     def __init__(
         self,
         name: str,
-        commit: Callable[[Dataspace, Any, Cause | None], object],
+        commit: Callable[[Turns, Any, Cause | None], object],
         undo: Callable[[Any], object],
     ) -> None:
         self.name, self.commit, self.undo = name, commit, undo
@@ -65,8 +86,8 @@ class Op:
         return self.name
 
 
-def _publish(ds: Dataspace, handle: FactHandle, cause: Cause | None) -> None:
-    handle.record = handle.index.publish(handle.record, ds._queue.append, cause)
+def _publish(ds: Turns, handle: FactHandle, cause: Cause | None) -> None:
+    handle.record = handle.index.publish(handle.record, cause)
 
 
 def _unpublish(handle: FactHandle) -> None:
@@ -74,21 +95,22 @@ def _unpublish(handle: FactHandle) -> None:
     handle.facet.handles.pop(handle, None)
 
 
-def _retract(ds: Dataspace, handle: FactHandle, cause: Cause | None) -> None:
-    _unpublish(handle)
-    handle.index.retract(handle.record, ds._queue.append, cause)
+def _retract(ds: Turns, handle: FactHandle, cause: Cause | None) -> None:
+    handle.state = STOPPED
+    del handle.facet.handles[handle]
+    handle.index.retract(handle.record, cause)
 
 
 def _keep(handle: FactHandle | Observer | Facet) -> None:
     handle.state = State.ALIVE
 
 
-def _observe(ds: Dataspace, observer: Observer, cause: Cause | None) -> None:
+def _observe(ds: Turns, observer: Observer, cause: Cause | None) -> None:
     # Interest stands before the observer is filed, so who observes `Observe` finds itself among what stands.
     interest = Observe(observer.pattern, observer.facet.actor.name)
     index = ds._index_of(Observe)
-    observer.interest = index.publish(Record(interest, index.kind.key(interest)), ds._queue.append, cause)
-    ds._index_of(observer.pattern.cls).observe(observer, ds._queue.append, cause)
+    observer.interest = index.publish(record_of(interest, index.key(interest)), cause)
+    ds._index_of(observer.pattern.cls).observe(observer, cause)
     ds._observers += 1
 
 
@@ -99,19 +121,19 @@ def _forget(observer: Observer) -> None:
         observer.gone()
 
 
-def _unobserve(ds: Dataspace, observer: Observer, cause: Cause | None) -> None:
+def _unobserve(ds: Turns, observer: Observer, cause: Cause | None) -> None:
     _forget(observer)
     ds._index_of(observer.pattern.cls).unobserve(observer)
     assert observer.interest is not None
-    ds._index_of(Observe).retract(observer.interest, ds._queue.append, cause)
+    ds._index_of(Observe).retract(observer.interest, cause)
     ds._observers -= 1
 
 
-def _send(ds: Dataspace, record: Record, cause: Cause | None) -> None:
-    ds._index_of(type(record.fact)).send(record, ds._queue.append, cause)
+def _send(ds: Turns, record: Record, cause: Cause | None) -> None:
+    ds._index_of(type(record.fact)).send(record, cause)
 
 
-def _call(ds: Dataspace, call: Call, cause: Cause | None) -> None:
+def _call(ds: Turns, call: Call, cause: Cause | None) -> None:
     ds._queue.append((CALL, (call,), (), cause))
 
 
@@ -126,15 +148,17 @@ def _drop_call(call: Call) -> None:
     call.facet.pending -= 1
 
 
-def _stop(ds: Dataspace, facet: Facet, cause: Cause | None) -> None:
+def _stop(ds: Turns, facet: Facet, cause: Cause | None) -> None:
     facet._cancel_tasks()
-    if facet.parent is not None:
-        facet.parent.children.pop(facet, None)
+    parent = facet.parent
+    if parent is not None:
+        if parent.children:
+            parent.children.pop(facet, None)
     else:
         ds._end(facet.actor, None)
 
 
-def _start(ds: Dataspace, task: Task, cause: Cause | None) -> None:
+def _start(ds: Turns, task: Task, cause: Cause | None) -> None:
     if task.facet.state is State.ALIVE:
         assert ds._runtime is not None
         ds._runtime.start(task)
@@ -143,10 +167,11 @@ def _start(ds: Dataspace, task: Task, cause: Cause | None) -> None:
 
 
 def _drop_task(task: Task) -> None:
-    task.facet.tasks.discard(task)
+    if task.facet.tasks:
+        task.facet.tasks.discard(task)
 
 
-def _nothing(ds: Dataspace, what: Any, cause: Cause | None) -> None:
+def _nothing(ds: Turns, what: Any, cause: Cause | None) -> None:
     pass
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from ._index import form
+from ._paths import form
 from ._pattern import Pattern
 from ._tasks import Appeared, Change, Heard, Vanished
 

@@ -7,23 +7,26 @@ its fact.  Whatever is published or observed through a facet is gone when it sto
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager
 from contextvars import Context
 from threading import get_ident
-from types import CoroutineType, TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ._actions import LATER, NOTE, OBSERVE, PUBLISH, SEND, TASK, Call
+from ._actions import LATER, NOTE, OBSERVE, PUBLISH, RETRACT, SEND, TASK, Call
+from ._bodies import entering
 from ._handles import FactHandle, Handle, Observer
-from ._index import Record, form
+from ._leaves import record_of
+from ._paths import form
 from ._pattern import Pattern, pattern_of
 from ._state import State
 from ._tasks import Changes, Task, done, is_async
+from ._turn import Turn
 from .errors import Stopped, TurnError
 
 if TYPE_CHECKING:
-    from ._dataspace import Crashed, Dataspace
+    from ._dataspace import Dataspace
 
-__all__ = ["Actor", "Facet", "Turn"]
+__all__ = ["Actor", "Facet"]
 
 T = TypeVar("T")
 ALIVE = State.ALIVE
@@ -63,9 +66,10 @@ class Facet:
         self.parent = parent
         self.state = ALIVE
         self.handles: dict[Handle, None] = {}
-        self.children: dict[Facet, None] = {}
-        self.tasks: set[Task] = set()
-        self.stop_actions: list[Callable[[Facet], object]] = []
+        # Most lifetimes are short and have none of these: they are made when the first comes.
+        self.children: dict[Facet, None] | None = None
+        self.tasks: set[Task] | None = None
+        self.stop_actions: list[Callable[[Facet], object]] | None = None
         self.pending = 0  # turns asked for with `later`
 
     def __repr__(self) -> str:
@@ -93,30 +97,39 @@ class Facet:
             if not self._may_act():
                 return self._unseen()
         index = ds._indexes.get(type(fact)) or ds._index(fact)
-        handle = FactHandle(self, next(ds._ages), index, Record(fact, index.kind.key(fact)))
+        handle = FactHandle()  # filled in here, as records are: this is the busiest line of all
+        handle.facet, handle.age, handle.state = self, next(ds._ages), ALIVE
+        handle.index, handle.record = index, record_of(fact, index.key(fact))
         self.handles[handle] = None
         if ds._actor is not None:
             ds._actions.append((PUBLISH, handle))
-        else:
+        elif ds._wrapped:
             ds._commit_alone(PUBLISH, handle, actor)
+        else:  # `_commit_alone`, unrolled
+            handle.record = index.publish(handle.record, None)
+            if ds._queue and not ds._draining:
+                ds._drain()
         return handle
 
     def retract(self, handle: Handle | None) -> None:
         """Let go of a publication or an observation; of one that is gone, or not this actor's, nothing happens."""
-        if handle is None:
-            return
-        if not isinstance(handle, Handle):
+        if type(handle) is not FactHandle and not isinstance(handle, Handle):
+            if handle is None:
+                return
             raise TypeError(f"retract takes the handle that publish or observe gave, not {handle!r}")
         ds, actor = self.ds, self.actor
         if handle.state is not ALIVE or handle.facet.actor is not actor:
             return
         if ds._thread != get_ident() or (ds._actor is not None and ds._actor is not actor):
             self._may_act()
-        if ds._actor is None and type(handle) is FactHandle:
-            ds._commit_alone(handle.release, handle, actor)
-            return
-        with Turn(self):
-            ds._let_go(handle)
+        if type(handle) is not FactHandle:
+            with Turn(self):
+                ds._let_go(handle)
+        elif ds._actor is None:
+            ds._commit_alone(RETRACT, handle, actor)
+        else:
+            handle.state = State.STOPPING
+            ds._actions.append((RETRACT, handle))
 
     def replace(self, handle: Handle | None, fact: Any) -> Handle:
         """Publish `fact`, then let go of `handle`, in one turn: there is no instant without the fact.
@@ -133,7 +146,7 @@ class Facet:
         if not self._may_act() and self.state is State.STOPPED:
             return
         index = self.ds._indexes.get(type(message)) or self.ds._index(message)
-        self.ds._act(SEND, Record(message, index.kind.key(message)), self.actor)
+        self.ds._act(SEND, record_of(message, index.key(message)), self.actor)
 
     # -- observing ----------------------------------------------------------------------------------------------------
 
@@ -156,7 +169,9 @@ class Facet:
             if callback is None:
                 continue
             if not callable(callback) or is_async(callback):
-                raise TypeError(f"{kind} takes a synchronous function, not {callback!r}; async work goes into me.during")
+                raise TypeError(
+                    f"{kind} takes a synchronous function, not {callback!r}; async work goes into me.during"
+                )
             setattr(observer, kind, self._only_once(observer, callback) if once else callback)
         return self._begin(observer)
 
@@ -166,8 +181,7 @@ class Facet:
         What the body publishes or observes through its `me` goes with the fact.  An async body is a linked task, which
         is cancelled when the fact goes; that it returns ends nothing.
         """
-        if is_async(body):
-            self._check_runtime("an async body")
+        enter = entering(self, body, "an async body")
         observer = self._observer(pattern)
         observer.lifetimes = lifetimes = {}
         kind = observer.pattern.kind
@@ -175,8 +189,11 @@ class Facet:
 
         def appeared(*args: Any) -> None:
             facet = Facet(self.actor, self)
-            self.children[facet] = lifetimes[key(args)] = facet
-            facet._enter(body, args)
+            if self.children is None:
+                self.children = {}
+            self.children[facet] = None
+            lifetimes[key(args)] = facet
+            enter(facet, args)
 
         def vanished(*args: Any) -> None:
             self.ds._stop(lifetimes.pop(key(args)))
@@ -221,6 +238,15 @@ class Facet:
         self._check_runtime("blocking")
         assert self.ds._runtime is not None
         return await self.ds._runtime.blocking(fn, args, context)
+
+    def grace(self) -> AbstractContextManager[object]:
+        """For the `finally` of a linked task: a block that may wait for up to a second although the task is cancelled.
+
+        By then the task cannot act on the dataspace any more.
+        """
+        self._check_runtime("grace")
+        assert self.ds._runtime is not None
+        return self.ds._runtime.grace()
 
     def later(self, fn: Callable[[], object]) -> None:
         """Ask for a turn of this actor in which `fn()` runs; may be called in a turn of any actor, and is dropped with it."""
@@ -271,6 +297,8 @@ class Facet:
         `parent` is the lifetime around it.  For an actor it is the actor itself, which may still send, while what it
         publishes there is never seen.
         """
+        if self.stop_actions is None:
+            self.stop_actions = []
         self._register(self.stop_actions, action)
 
     def on_crash(self, hook: Callable[[BaseException], object]) -> None:
@@ -290,7 +318,8 @@ class Facet:
         return self.state is ALIVE
 
     def _unseen(self) -> Handle:
-        handle = Handle(self, 0)
+        handle = Handle()
+        handle.facet, handle.age = self, 0
         handle.state = State.STOPPED
         return handle
 
@@ -312,19 +341,9 @@ class Facet:
 
         return first
 
-    def _enter(self, body: Callable[..., object], args: tuple[Any, ...], *, ends_facet: bool = False) -> None:
-        """Run the body of this lifetime, within a turn."""
-        if is_async(body):
-            task = Task(self, body, (self, *args))  # type: ignore[arg-type]
-            task.ends_facet = ends_facet
-            self._link(task)
-            return
-        result = body(self, *args)
-        if type(result) is CoroutineType:
-            result.close()
-            raise TurnError(f"{body!r} returned a coroutine: give the async function itself")
-
     def _link(self, task: Task) -> None:
+        if self.tasks is None:
+            self.tasks = set()
         self.tasks.add(task)
         self.ds._act(TASK, task, self.actor)
 
@@ -340,48 +359,11 @@ class Facet:
             raise TurnError(f"{what} needs an event loop: use open_dataspace() under trio instead of Dataspace()")
 
     def _cancel_tasks(self) -> None:
-        for task in list(self.tasks):
+        for task in list(self.tasks or ()):
             if task.cancel is not None:
                 task.cancel()
 
     def _tree(self) -> Iterator[Facet]:
         yield self
-        for child in self.children:
+        for child in self.children or ():
             yield from child._tree()
-
-
-class Turn:
-    """An open turn, or a savepoint in one; see `Facet.turn`."""
-
-    __slots__ = ("facet", "mark")
-
-    def __init__(self, facet: Facet) -> None:
-        self.facet = facet
-        self.mark = -1
-
-    def __enter__(self) -> Facet:
-        facet = self.facet
-        facet._may_act()
-        ds = facet.ds
-        if ds._actor is None:
-            ds._actor, ds._actions = facet.actor, []
-        else:
-            self.mark = len(ds._actions)
-        return facet
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        ds, actor = self.facet.ds, self.facet.actor
-        if ds._actor is not actor:
-            if ds._runtime is not None:
-                ds._runtime.forgive()
-            raise TurnError(f"the turn of {actor.name} was ended by an await inside it; nothing it did was kept")
-        if self.mark >= 0:
-            if kind is not None:
-                ds._undo(ds._actions, self.mark)
-            return
-        actions, ds._actor = ds._actions, None
-        if kind is not None:
-            ds._undo(actions)
-        elif actions:
-            ds._commit(actor, actions, None)
-            ds._drain()

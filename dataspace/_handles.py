@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._actions import RETRACT, UNOBSERVE, Op
-from ._index import Index, Record
+from ._index import Index
+from ._leaves import Record
 from ._pattern import Pattern
 from ._state import State
 
@@ -22,10 +23,9 @@ class Handle:
     __slots__ = ("age", "facet", "state")
     release: ClassVar[Op]
 
-    def __init__(self, facet: Facet, age: int) -> None:
-        self.facet = facet
-        self.age = age
-        self.state = State.ALIVE
+    facet: Facet
+    age: int
+    state: State
 
     @property
     def standing(self) -> bool:
@@ -45,12 +45,8 @@ class FactHandle(Handle):
     __slots__ = ("index", "record")
     release = RETRACT
 
-    def __init__(self, facet: Facet, age: int, index: Index, record: Record) -> None:
-        self.facet = facet
-        self.age = age
-        self.state = State.ALIVE
-        self.index = index
-        self.record = record
+    index: Index
+    record: Record
 
     def __repr__(self) -> str:
         return f"<handle of {self.record.fact!r}>"
@@ -63,7 +59,9 @@ class Observer(Handle):
     release = UNOBSERVE
 
     def __init__(self, facet: Facet, age: int, pattern: Pattern[Any]) -> None:
-        super().__init__(facet, age)
+        self.facet = facet
+        self.age = age
+        self.state = State.ALIVE
         self.pattern = pattern
         self.appeared: Callable[..., object] | None = None
         self.vanished: Callable[..., object] | None = None

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._dataspace import Crashed
+    from ._crash import Crashed
     from ._runtime import AsyncDataspace
 
 __all__ = ["open_dataspace"]
@@ -24,6 +24,6 @@ def open_dataspace(
     At the end of the block all actors are stopped, the newest first, and their tasks awaited.  An actor's crash goes to
     `on_crash(crashed, error)`, by default to the log, and never ends the block.  For the rest see `Dataspace`.
     """
-    from ._runtime import run_dataspace
+    from ._runtime import run_dataspace  # noqa: PLC0415 - brings trio
 
     return run_dataspace(on_crash, max_depth, max_turns)

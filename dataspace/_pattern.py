@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 
 from ._values import PLAIN, Kind, canon, immutable, is_fact_class, kind_of
-from .errors import NotAFact, PatternError
+from .errors import PatternError
 
 __all__ = ["CAPTURE", "Capture", "Literal", "Observe", "Pattern", "literal", "pattern_of", "where"]
 
@@ -114,10 +114,11 @@ class Pattern(Generic[T]):
             if isinstance(part, Literal):
                 yield (name,), part.form
             elif isinstance(part, Pattern):
+                cls: type = part.cls
                 inner = list(part.constants())
-                yield from (((name, part.cls, *path), form) for path, form in inner)
+                yield from (((name, cls, *path), form) for path, form in inner)
                 if not inner:
-                    yield (name, part.cls), part.cls
+                    yield (name, cls), cls
 
     def match(self, fact: object) -> tuple[Any, ...] | None:
         """What an observer of this pattern gets of `fact`: its captures, or the fact alone; None if it does not match."""
@@ -208,7 +209,9 @@ def _refuse_hidden(value: Any, where_: str) -> None:
     if isinstance(value, (tuple, frozenset)):
         for item in value:
             if item is CAPTURE or isinstance(item, (Pattern, Literal)):
-                raise PatternError(f"{where_}: patterns do not look inside tuples and sets; quote the whole with literal()")
+                raise PatternError(
+                    f"{where_}: patterns do not look inside tuples and sets; quote the whole with literal()"
+                )
             _refuse_hidden(item, where_)
 
 
@@ -228,4 +231,3 @@ class Observe:
 
     pattern: Pattern[Any]
     by: str
-

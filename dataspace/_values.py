@@ -15,7 +15,6 @@ import pathlib
 import types
 import uuid
 from collections.abc import Callable, Hashable
-from operator import attrgetter
 from typing import Any, TypeVar
 
 import attrs
@@ -31,7 +30,16 @@ PLAIN: set[type] = {str, int, bytes, type(None)}
 """Types whose values are their own canonical form; `==` never takes one for a value of another type."""
 
 _immutable: set[type] = {
-    *(complex, decimal.Decimal, fractions.Fraction, uuid.UUID, range, type, types.FunctionType, types.BuiltinFunctionType),
+    *(
+        complex,
+        decimal.Decimal,
+        fractions.Fraction,
+        uuid.UUID,
+        range,
+        type,
+        types.FunctionType,
+        types.BuiltinFunctionType,
+    ),
     *(datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone),
     *(pathlib.PurePosixPath, pathlib.PureWindowsPath, pathlib.PosixPath, pathlib.WindowsPath),
 }
@@ -67,7 +75,7 @@ def canon(value: Any, where: str = "the value") -> Hashable:
 
 
 def _number(value: Any, where: str) -> Any:
-    if value != value:
+    if value != value:  # noqa: PLR0124 - that is how it shows, for every type that has one
         raise NotAFact(f"{where} is not a number (NaN), which is not even equal to itself; leave it out or use None")
     return value
 
@@ -96,44 +104,47 @@ def is_fact_class(cls: Any) -> bool:
 class Kind:
     """What is known of a fact class: its fields, and how to make the key of an instance."""
 
-    __slots__ = ("_get", "_in_order", "cls", "fields", "identity")
+    __slots__ = ("cls", "fields", "identity", "key")
 
     def __init__(self, cls: type) -> None:
         if not is_fact_class(cls):
-            raise NotAFact(f"{getattr(cls, '__qualname__', cls)} is not a fact class: a fact is a frozen attrs class (@attrs.frozen)")
-        names = [a.name for a in attrs.fields(cls)]
+            name = getattr(cls, "__qualname__", cls)
+            raise NotAFact(f"{name} is not a fact class: a fact is an instance of a frozen attrs class (@attrs.frozen)")
         self.cls = cls
-        self.fields: tuple[str, ...] = tuple(names)
+        self.fields: tuple[str, ...] = tuple([a.name for a in attrs.fields(cls)])
         """All fields, in order."""
-        self.identity: tuple[str, ...] = tuple(a.name for a in attrs.fields(cls) if a.eq)
+        self.identity: tuple[str, ...] = tuple([a.name for a in attrs.fields(cls) if a.eq])
         """Those that make a fact this fact and not another, in order."""
-        # Identity before readings is what classes are written like; then the key is a prefix of the values.
-        self._in_order = len(self.identity) if self.fields[: len(self.identity)] == self.identity else None
-        self._get = _getter(self.fields)
+        self.key: Callable[..., Key] = _key_maker(self.fields, self.identity, self._careful_key)
+        """`key(fact)` is its canonical identity; raises `NotAFact` naming the field that cannot be published."""
 
-    def key(self, fact: Any, where: str | None = None) -> Key:
-        """The canonical identity of `fact`; raises `NotAFact` naming the field that cannot be published."""
-        values = self._get(fact)
-        if self._in_order is not None and PLAIN.issuperset(map(type, values)):
-            return values[: self._in_order] if self._in_order != len(values) else values
+    def _careful_key(self, fact: Any, where: str | None = None) -> Key:
+        where = where or self.cls.__qualname__
         try:
-            return self._slow_key(values, where or self.cls.__qualname__)
+            # Readings take no part in the key, but what is published may not change either.
+            forms = {name: canon(getattr(fact, name), f"{where}.{name}") for name in self.fields}
         except RecursionError:
-            raise NotAFact(f"{where or self.cls.__qualname__} is nested too deeply to be published") from None
-
-    def _slow_key(self, values: tuple[Any, ...], where: str) -> Key:
-        # Readings take no part in the key, but what is published may not change either.
-        forms = {name: canon(value, f"{where}.{name}") for name, value in zip(self.fields, values, strict=True)}
+            raise NotAFact(f"{where} is nested too deeply to be published") from None
         return tuple([forms[name] for name in self.identity])
 
 
-def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    if not names:
-        return lambda _fact: ()
-    get = attrgetter(*names)
-    if len(names) == 1:
-        return lambda fact: (get(fact),)
-    return get
+def _key_maker(fields: tuple[str, ...], identity: tuple[str, ...], careful: Callable[..., Key]) -> Callable[..., Key]:
+    """Write the function that makes keys for one class, as attrs writes `__init__`: it runs at every publish.
+
+    It is quick where all values are their own canonical form, and leaves the rest to `careful`.
+    """
+    if not fields:
+        return lambda fact, where=None: ()
+    local = {name: f"v{i}" for i, name in enumerate(fields)}
+    loads = "".join([f"    {v} = fact.{name}\n" for name, v in local.items()])
+    plain = " and ".join([f"type({v}) in plain" for v in local.values()])
+    key = "".join([f"{local[name]}, " for name in identity])
+    source = (
+        f"def key(fact, where=None):\n{loads}    if {plain}:\n        return ({key})\n    return careful(fact, where)\n"
+    )
+    namespace: dict[str, Any] = {"plain": PLAIN, "careful": careful}
+    exec(source, namespace)  # noqa: S102 - of field names only, which are identifiers
+    return namespace["key"]  # type: ignore[no-any-return]
 
 
 _kinds: dict[type, Kind] = {}

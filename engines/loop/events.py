@@ -2,15 +2,16 @@
 
 Events are past tense, immutable and name their conversation.  `at` is the time in seconds on the clock of whoever
 feeds the loop, or None where nobody knows it; without it nothing is held back, retried or given up for the sake of
-time.  Message lists are `engines.messages.Messages`: freezing them is the business of the edge.
+time.  Message lists are frozen here; lists of dicts may be given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from attrs import field, frozen
+from attrs.validators import instance_of
 
 from engines.facts import Answered, Reason, Role
 from engines.messages import Messages
@@ -44,6 +45,15 @@ EMPTY = Messages.of(())
 """The message list with nothing in it."""
 
 
+def _frozen(rows: Iterable[Any]) -> Messages:
+    return Messages.of(rows)
+
+
+def _check_mapping(_event: Any, _attribute: Any, usage: Any) -> None:
+    if not isinstance(usage, Mapping):
+        raise TypeError(f"usage must be a mapping of counts, not {usage!r}")
+
+
 def _check_budget(event: Any, _attribute: Any, threshold: Any) -> None:
     """Both are tokens; a threshold above what the model holds would never be crossed."""
     length = event.context_length
@@ -75,7 +85,7 @@ class SessionStarted(Event):
 
     context_length: int = field(default=0, kw_only=True)
     threshold: int = field(kw_only=True, validator=_check_budget)
-    messages: Messages = field(default=EMPTY, kw_only=True)
+    messages: Messages = field(default=EMPTY, kw_only=True, converter=_frozen)
     profile: str = field(default="", kw_only=True)
     model: str = field(default="", kw_only=True)
     platform: str = field(default="", kw_only=True)
@@ -94,7 +104,7 @@ class SessionRotated(Event):
 class SessionReset(Event):
     """The user began anew in the same conversation: its messages and its history of compactions are gone."""
 
-    messages: Messages = EMPTY
+    messages: Messages = field(default=EMPTY, converter=_frozen)
 
 
 @frozen
@@ -121,7 +131,7 @@ class UsageRead(Event):
     `estimate` is what stands in where the provider says nothing about the prompt.
     """
 
-    usage: Mapping[str, Any] = field(factory=dict)
+    usage: Mapping[str, Any] = field(factory=dict, validator=_check_mapping)
     estimate: int | None = None
 
 
@@ -129,21 +139,21 @@ class UsageRead(Event):
 class PressureGiven(Event):
     """Somebody who need not have asked the provider says what the next prompt will hold."""
 
-    tokens: int
+    tokens: int = field(validator=instance_of(int))
 
 
 @frozen
 class MessagesAppended(Event):
     """Messages were added at the end."""
 
-    messages: Messages
+    messages: Messages = field(converter=_frozen)
 
 
 @frozen
 class TranscriptReplaced(Event):
     """The message list is another one now."""
 
-    messages: Messages
+    messages: Messages = field(converter=_frozen)
 
 
 # -- compaction -------------------------------------------------------------------------------------------------------
@@ -162,7 +172,7 @@ class CompactionRequested(Event):
 class ContextOpened(Event):
     """The host waits in its compress call with these messages: the context can be replaced now."""
 
-    messages: Messages
+    messages: Messages = field(converter=_frozen)
     reason: Reason = "threshold"
     focus: str | None = None
     tokens: int | None = None
@@ -194,7 +204,7 @@ class AnswerVolunteered(Event):
     """Somebody nobody asked answers the question that stands."""
 
     by: str
-    messages: Messages
+    messages: Messages = field(converter=_frozen)
 
 
 @frozen

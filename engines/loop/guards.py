@@ -14,7 +14,7 @@ from engines.messages import Messages
 from .policy import Policy
 from .state import Conversation, Guard, Now
 
-__all__ = ["backing_off", "charge", "counted", "grew", "held_back", "tried"]
+__all__ = ["backing_off", "charge", "counted", "grew", "held_back", "lift", "tried"]
 
 
 def held_back(s: Conversation, now: Now) -> Blocked | None:
@@ -91,6 +91,11 @@ def counted(guard: Guard, now: Now, *, manual: bool) -> Guard:
     if now.at is not None:
         times = (*times, now.at)[-now.policy.often_most :]
     return evolve(guard, awaiting=True, futile=0 if manual else guard.futile, recent=times, failures=0)
+
+
+def lift(guard: Guard) -> Guard:
+    """The guard for another model: only how often it was done still counts."""
+    return evolve(guard, grown=True, grown_from=None, futile=0, awaiting=False, failures=0)
 
 
 def _too_often(guard: Guard, policy: Policy, at: float) -> float | None:

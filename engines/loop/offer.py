@@ -136,7 +136,8 @@ def _revise(s: Conversation, now: Now) -> Conversation:
 def _check(answer: Messages, before: Messages, now: Now) -> Verdict:
     """Judge by the function handed in; where it fails, the answer is refused, for nobody has vouched for it."""
     try:
-        return now.policy.accept(answer, before)
+        verdict = now.policy.accept(Messages.of(answer), before)
+        return verdict if verdict.messages is None else Verdict(Messages.of(verdict.messages), verdict.reason)
     except Exception as error:  # noqa: BLE001 - whatever an answer provokes in its judge speaks against the answer
         return Verdict(None, f"it could not be checked: {error!r}")
 
@@ -153,5 +154,3 @@ def _reckon(q: Question, now: Now) -> int:
     rough = estimate(q.draft)
     rough_before = estimate(q.before)
     return round(rough * q.fact.tokens / rough_before) if rough_before and q.fact.tokens else rough
-
-

@@ -13,7 +13,7 @@ from attrs import field, frozen
 
 from engines.facts import Role
 from engines.messages import Messages
-from engines.transcript import check, estimate_tokens
+from engines.transcript import check, estimate_tokens, is_bridge, is_foreign_summary, is_real_user, is_summary
 
 __all__ = ["Accept", "Engines", "Policy", "Verdict", "kind_of", "strict", "take_anything"]
 
@@ -41,13 +41,16 @@ def strict(answer: Messages, before: Messages) -> Verdict:
 
 
 def take_anything(answer: Messages, _before: Messages) -> Verdict:
-    """Judge nothing."""
+    """Take every answer as it is."""
     return Verdict(answer)
 
 
 def compactable(row: Mapping[str, Any]) -> bool:
     """Whether a message is one that a compaction could make smaller: what somebody said or a tool returned."""
-    if row.get("role") not in {"user", "assistant", "tool"} or row.get("_compressed_summary"):
+    role = row.get("role")
+    if role == "user":
+        return is_real_user(row)
+    if role not in {"assistant", "tool"} or is_summary(row) or is_bridge(row) or is_foreign_summary(row):
         return False
     return bool(row.get("content") or row.get("tool_calls"))
 

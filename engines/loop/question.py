@@ -34,14 +34,14 @@ AUTOMATIC = frozenset({"threshold", "ahead"})
 
 def weigh(s: Conversation, now: Now) -> Conversation:
     """Raise, withdraw or retry the question, by the pressure."""
-    if s.pressure is None:
+    pressure, q = s.pressure, s.question
+    if pressure is None:
         return s
-    q = s.question
-    if s.pressure >= s.budget.threshold:
+    if pressure >= s.budget.threshold:
         return demand(s, "threshold", now) if q is None else retry(s, now)
     if s.blocked is not None:
         s = evolve(s, blocked=None)
-    if s.pressure < s.budget.threshold * now.policy.low_mark:
+    if pressure < s.budget.threshold * now.policy.low_mark:
         if q is not None and q.fact.reason in AUTOMATIC and not q.insists and not q.offered:
             s = withdraw(s)
         if s.question is None and s.failed is not None and s.failed.retry_at is None:
@@ -68,9 +68,7 @@ def raise_question(
     reckoned = tokens if tokens is not None else s.pressure
     if reckoned is None:
         reckoned = now.policy.estimate(s.messages)
-    fact = ShouldCompress(
-        s.sid, ask, reason=reason, tokens=reckoned, threshold=s.budget.threshold, focus=focus
-    )
+    fact = ShouldCompress(s.sid, ask, reason=reason, tokens=reckoned, threshold=s.budget.threshold, focus=focus)
     question = Question(fact, focus=focus, insists=reason not in AUTOMATIC)
     return evolve(s, asks=ask, question=question, blocked=None)
 
@@ -100,7 +98,7 @@ def attempt(s: Conversation, now: Now) -> Conversation:
         return s
     q = evolve(q, before=before, tried=(), why=(), revised=(), draft=None, by="", since=now.at)
     s = evolve(s, question=q, failed=None, blocked=None)
-    return ask_next(_ask_shadows(s, now), now)
+    return ask_next(s if q.shown is before else _ask_shadows(s, now), now)
 
 
 def ask_next(s: Conversation, now: Now) -> Conversation:
@@ -113,7 +111,9 @@ def ask_next(s: Conversation, now: Now) -> Conversation:
     return _fail(s, now)
 
 
-def put(s: Conversation, name: str, role: Role, now: Now, messages: Messages | None = None) -> tuple[Conversation, Work]:
+def put(
+    s: Conversation, name: str, role: Role, now: Now, messages: Messages | None = None
+) -> tuple[Conversation, Work]:
     """Number an asking of engine `name`."""
     q = _standing(s)
     asked = Asked(
@@ -133,13 +133,14 @@ def put(s: Conversation, name: str, role: Role, now: Now, messages: Messages | N
 
 
 def _ask_shadows(s: Conversation, now: Now) -> Conversation:
-    """Shadows see the same input and decide nothing; those of an earlier question are not waited for."""
+    """Shadows see the same input, once, and decide nothing; those of an earlier input are not waited for."""
     asked = []
     for name in now.engines.shadows:
         if name not in s.busy:
             s, work = put(s, name, "shadow", now)
             asked.append(work)
-    return evolve(s, shadows=tuple(asked)) if asked or s.shadows else s
+    q = _standing(s)
+    return evolve(s, question=evolve(q, shown=q.before), shadows=tuple(asked))
 
 
 def _fail(s: Conversation, now: Now) -> Conversation:
@@ -153,9 +154,7 @@ def _fail(s: Conversation, now: Now) -> Conversation:
         retry_at = None if now.at is None else now.at + now.policy.pause(guard.failures)
         if now.at is None or all(reason.endswith(" declined") for reason in q.why):
             guard = tried(guard, s.pressure)
-    failed = CompactionFailed(
-        s.sid, q.fact.ask, reason="; ".join(why) or "no compressor is serving", retry_at=retry_at
-    )
+    failed = CompactionFailed(s.sid, q.fact.ask, reason="; ".join(why) or "no compressor is serving", retry_at=retry_at)
     return evolve(s, question=evolve(q, work=None, insists=False), failed=failed, guard=guard)
 
 
@@ -193,4 +192,3 @@ def close(s: Conversation, now: Now) -> Conversation:
 def _standing(s: Conversation) -> Question:
     assert s.question is not None
     return s.question
-

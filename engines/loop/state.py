@@ -44,6 +44,7 @@ class Question:
 
     `before` is the context as it was handed over, None while it cannot be replaced.  `insists`: somebody waits for
     the answer.  `tried` and `why` are this round's engines and what became of them; `revised` likewise.
+    `shown` is the input that shadows have been asked about.
     """
 
     fact: ShouldCompress
@@ -59,6 +60,7 @@ class Question:
     by: str = ""
     revised: tuple[str, ...] = ()
     offered: bool = False
+    shown: Messages | None = None
 
     @property
     def idle(self) -> bool:
@@ -144,8 +146,4 @@ def begin(event: SessionStarted, *, asks: int = 0, n: int = 0, before: Conversat
     if before is None:
         return fresh
     transcript = Transcript(event.sid, before.transcript.rev + 1, messages=event.messages)
-    return evolve(
-        fresh, asks=before.asks, n=before.n, seqs=before.seqs, busy=before.busy, transcript=transcript
-    )
-
-
+    return evolve(fresh, asks=before.asks, n=before.n, seqs=before.seqs, busy=before.busy, transcript=transcript)

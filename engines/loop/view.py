@@ -14,7 +14,7 @@ def view(s: Conversation) -> tuple[Any, ...]:
     if not s.active:
         return (s.session,)
     standing = (s.session, s.budget, s.usage, s.transcript, s.compressed, s.failed, s.blocked)
-    facts = [fact for fact in standing if fact is not None]
+    facts: list[Any] = [fact for fact in standing if fact is not None]
     q = s.question
     if q is not None:
         facts.append(q.fact)

@@ -172,7 +172,7 @@ ROUNDING = Turn(
         say(
             "Two things: `int` truncates products (250.7 becomes 250), and even amounts that are exact in the table lose a "
             "cent when they are read, because 4.02 * 100 is 401.99999. Where else are floats turned into cents?",
-            search(r"(int|float|round)\(", path="parcels"),
+            search("100", path="parcels"),
         ),
         say(
             "Only `Money` makes cents. The cause in one sentence: amounts pass through binary floats and are truncated, both "
@@ -230,9 +230,9 @@ ROUNDING = Turn(
                     "&& git show --stat HEAD")),
         say(
             "Mended. The cause: amounts went through binary floats and were cut off instead of rounded, both when the table "
-            "was read and when a price was multiplied. The figure for the accountant is in the sweep above (tools/sweep.py, "
-            "kept, so that it can be run again): it lists how many of all prices at 100 g steps were off, always too low, "
-            "and by how many cents at most. Now 0 differ, and 2.3 kg to SE is 11.76 EUR. tests/test_rounding.py guards it."
+            "was read and when a price was multiplied, so heavy parcels lost most. For the accountant: of all prices at 100 g "
+            "steps (zones 1 to 8, all services) 5660 of 7512 were too low, by 35 cents at most; tools/sweep.py stays, so that "
+            "it can be run again. Now 0 differ, and 2.3 kg to SE is 11.76 EUR. tests/test_rounding.py guards it."
         ),
     ),
 )
@@ -349,7 +349,7 @@ def quote(parcel: Parcel''',
             "One border is wrong: a started gram has to count, and `//` drops it. 7 cm3 are 1.4 g, so 2.",
             patch("parcels/model.py", "length * width * height // 5)", "-(-length * width * height // 5))"),
         ),
-        say("", run("python -m pytest -v")),
+        say("", run("python -m pytest -v --no-header")),
         say(
             "Green. The example of the README, and the sample day: both have sizes.",
             run("python -m parcels quote --to NO --weight 2.0 --service express --size 60x40x30"),
@@ -508,7 +508,7 @@ NIGHTLY = Turn(
         say("Something crashes, so the skill again, and the failure itself.",
             skill("find-the-cause"), run("python -m parcels batch data/orders.csv > /dev/null")),
         say("Where regions are decided, and what the file holds around that line.",
-            read("parcels/zones.py"), read("data/orders.csv"), search("GB-|US-", path=".")),
+            read("parcels/zones.py"), read("data/orders.csv"), search("GB-", path="data"), search("GB", path="parcels")),
         say(
             "`zone_of` knows no regions at all: the branch with '-' only raises, though its docstring promises GB-SCT. That is the cause "
             "of the crash. That one bad order kills the list is another: `run_batch` has no place where an order can fail. Tests.",
@@ -516,7 +516,7 @@ NIGHTLY = Turn(
         ),
         say("", run(TESTS)),
         say(
-            "All red as expected. Zones first.",
+            "Red as expected. Zones first.",
             patch(
                 "parcels/zones.py",
                 '''    code = destination.strip().upper()
@@ -575,8 +575,8 @@ NIGHTLY = Turn(
         say("", run(TESTS)),
         say("Green. The real thing, whole: 160 orders.", run("python -m parcels batch data/orders.csv; echo exit $?")),
         say(
-            "A00143 is priced in zone 4, but two others are now reported that the crash had hidden or that bulky rates made "
-            "impossible; if so they are named by line. I try the ways a file can be bad by hand as well.",
+            "A00143 is priced in zone 4. Another one is reported now, by file and line: A00151 is 57.6 kg by volume, for which there is "
+            "no tariff. That one is real, somebody has to look at it. I try the ways a file can be bad by hand as well.",
             run(
                 "printf 'number,weight,destination,service,size\\nB1,1.0,GB-NIR,express,\\nB2,,DE,standard,\\n"
                 "B3,1.0,SY,standard,\\nB4,40,DE,economy,\\nB5,1.0,DE,standard,0x1x1\\n' > bad-orders.csv; "
@@ -753,7 +753,7 @@ RENAME = Turn(
     "Small thing: `size` is a poor name, everybody reads it as S/M/L. In the code it should be `dimensions`, everywhere. Not in what others "
     "see: the shop's JSON key stays `size`, the column of the orders file and the command line option too.",
     (
-        say("All places first.", search("size", path=".", file_glob="*.py")),
+        say("All places first.", search("size", path="parcels")),
         say(
             "The fields and parameters change; `\"size\"` in export, the column name, `--size` and messages to users stay.",
             patch("parcels/model.py", "    size: tuple[int, int, int] | None = None  # centimetres",
@@ -775,13 +775,13 @@ RENAME = Turn(
         ),
         say("Callers that use the name, in tests.", run("grep -rn 'size=' tests parcels | cut -c1-150; " + TESTS)),
         say(
-            "Two calls in the tests, nothing else; positional use is untouched. `parse_size` becomes `parse_dimensions` for "
+            "Three places in one test file, nothing else; positional use is untouched. `parse_size` becomes `parse_dimensions` for "
             "consistency, its message stays.",
             run("sed -i 's/size=(/dimensions=(/; s/size=size/dimensions=size/' tests/test_volume.py && "
                 "sed -i 's/parse_size/parse_dimensions/g' parcels/orders.py parcels/cli.py && git diff --stat"),
         ),
         say("", run(TESTS + "; python -m parcels quote --to NO --weight 2.0 --size 60x40x30 --json")),
-        say("", search("size", path=".", file_glob="*.py")),
+        say("", search("size", path="parcels")),
         say("What is left is what others see. The diff once more, then the commit.",
             run("git diff"), run("git commit -q -a -m 'A parcel has dimensions; what others see stays size' && git log --oneline")),
         say("Renamed: `Parcel.dimensions`, `parse_dimensions`. Unchanged for others: the JSON key `size`, the column, `--size`, the messages."),
@@ -912,7 +912,7 @@ CARRIER = Turn(
         say(
             "A `KeyError: 'zone'` from deep inside. The table in its present form, and who else calls `load`.",
             read("parcels/tariffs.py"),
-            search(r"Tariffs\.load|DEFAULT", path="."),
+            search("Tariffs.load", path="parcels"), search("Tariffs.load", path="tests"),
         ),
         say(
             "Reading files is a job of its own by now; I put it into a module `table_file`, and `Tariffs.load` only builds rows. The way "
@@ -1008,8 +1008,8 @@ Changed
 
 Fixed
 
-- Prices were up to a few cents too low, because amounts were cut off instead of rounded; since 0.3.0. `tools/sweep.py` lists
-  which ones.
+- Prices were up to 35 cents too low, because amounts were cut off instead of rounded; since 0.3.0. `tools/sweep.py` shows that
+  none is now; at 0.3.2 it lists which were.
 - `quote` and `--tariffs` say in one line what is wrong instead of showing a traceback.
 
 Added
@@ -1023,7 +1023,7 @@ RELEASE = Turn(
     (
         say("There is a skill for that.", skill("release-notes")),
         say("Commits, and every place where the version stands.",
-            run("git log --stat --format='%h %s%n%n%b'"), search(r"0\.3\.2", path=".")),
+            run("git log --stat --format='%h %s%n%n%b'"), search("0.3.2", path="parcels"), run("grep -n 0.3.2 *.toml *.md")),
         say("There are changes in behaviour (prices, zones), so before 1.0 the middle number: 0.4.0. Notes for somebody with five minutes.",
             write("CHANGELOG.md", NOTES + "\n## 0.3.2\n\n- `batch` reads the country from the third column.\n\n## 0.3.1\n\n"
                   "- Express is offered to all zones.\n\n## 0.3.0\n\n- First version with a tariff table.\n"),
@@ -1031,13 +1031,13 @@ RELEASE = Turn(
             patch("parcels/__init__.py", '__version__ = "0.3.2"', '__version__ = "0.4.0"')),
         say(
             "The list before the tag: tests on a clean checkout, examples of the README as they stand there.",
-            run("git commit -q -a -m 'Version 0.4.0' && git clone -q . ../clean && cd ../clean && python -m pytest -v; cd - > /dev/null"),
+            run("git commit -q -a -m 'Version 0.4.0' && git clone -q . ../clean && cd ../clean && python -m pytest -v --no-header; cd - > /dev/null"),
             run("python -m parcels quote --to NO --weight 2.0; "
                 "python -m parcels quote --to NO --weight 2.0 --service express --size 60x40x30; "
                 "python -m parcels batch data/orders.csv"),
         ),
         say("All hold. The tag, and what a user would get.",
-            run("git tag v0.4.0 && git describe && git status --short && git diff --stat HEAD~6")),
+            run("git tag v0.4.0 && git describe --tags && git status --short && git diff --stat HEAD~6")),
         say(
             "Version 0.4.0 is tagged here and not pushed. The notes say loudly that prices were too low since 0.3.0 and how to list them. "
             "Tests pass on a clean clone, the three examples of the README run as they stand."
@@ -1071,7 +1071,7 @@ HANDOVER = Turn(
                 "parcels and quotes, `zones` says where a place lies, `tariffs` finds the row, `pricing` adds it up, `money` is exact cents,\n"
                 "`export` is what the shop reads: its keys are a promise.\n\n"
                 "## What was wrong\n\n"
-                "- Amounts went through floats and were cut off: thousands of prices too low by some cents, since 0.3.0. Exact decimals now,\n"
+                "- Amounts went through floats and were cut off: 5660 of 7512 prices too low, by up to 35 cents, since 0.3.0. Exact decimals now,\n"
                 "  rounded half up, once a line. `tests/test_rounding.py`, `tools/sweep.py`.\n"
                 "- `zone_of` refused every region, and one bad order ended the list. `tests/test_orders.py`.\n"
                 "- Each lookup walked the whole table. Bisection now. `tests/test_lookup.py`, `tools/count_lookups.py`.\n\n"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 PLACES = ["DE", "NO", "FR", "GB", "SE", "US", "IT", "PL", "CH", "DE", "AT", "NL", "IS", "JP", "ES", "BR"]
-SIZES = ["", "30x20x10", "60x40x30", "", "80x60x50", "25x25x25"]
+SIZES = ["", "30x20x10", "60x40x30", "", "80x40x30", "25x25x25"]
 
 
 def orders():
@@ -15,7 +15,8 @@ def orders():
             place = "GB-NIR"
         weight = 0.2 + (seed >> 8) % 9000 / 1000
         service = ("standard", "economy", "express")[(seed >> 20) % 3]
-        yield f"A{number:05d}", f"{weight:.2f}", place, service, SIZES[(seed >> 12) % len(SIZES)]
+        size = "120x60x40" if number == 151 else SIZES[(seed >> 12) % len(SIZES)]
+        yield f"A{number:05d}", f"{weight:.2f}", place, service, size
 
 
 with open(Path(__file__).parent.parent / "data" / "orders.csv", "w", encoding="utf-8") as file:

@@ -1,0 +1,223 @@
+"""What is worth remembering of messages that are about to go.
+
+`Reader` looks at each row once: its text without secrets, what its calls did.  `findings` sums up the groups that are
+folded; the identifiers of groups that are only worn down are remembered too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from attrs import define, field, frozen
+
+from ..messages import Messages, Row
+from ..transcript import (
+    Call,
+    Group,
+    call_id,
+    calls_of,
+    is_foreign_summary,
+    is_real_user,
+    role_of,
+    text_of,
+)
+from .lexer import KIND_WORTH, Kind, count, lex
+from .outcome import PRUNED, Outcome, noise_in, outcome_of, skill_of, target_of
+from .redact import redact
+from .summary import Item, Summary
+from .wording import best_sentence, clip, excerpt, mentions, one_line, sentences, worth
+
+__all__ = ["Reader", "Step", "findings", "ranked", "said_in"]
+
+_UNDONE = re.compile(r"(?i)\b(?:todo|to do|next step|next,|still (?:need|have)|remain(?:s|ing)|not yet|left to|will (?:now|then|next))\b")
+_PATHLIKE = re.compile(r"^[\w.~/@+-]*[./][\w./@+-]*$")
+
+
+@frozen
+class Step:
+    """One call and its result: `skill` names a skill text it brought in, `size` is the length of the result."""
+
+    call: Call
+    target: str
+    outcome: Outcome
+    size: int
+    skill: str | None
+    path: str = ""
+    command: str = ""
+    writes: bool = False
+
+
+@define
+class Reader:
+    """Reads the rows of one list, each at most once, and never more than `most` characters of one."""
+
+    rows: Messages
+    most: int
+    wanted: tuple[str, ...] = ()
+    _texts: dict[int, str] = field(factory=dict, init=False)
+    _noise: frozenset[str] | None = field(default=None, init=False)
+
+    def text(self, at: int) -> str:
+        """Return the text of a row without secrets; the middle of a giant one is left out."""
+        found = self._texts.get(at)
+        if found is None:
+            found = self._texts[at] = redact(excerpt(text_of(self.rows[at]), self.most))
+        return found
+
+    def calls(self, at: int) -> tuple[Call, ...]:
+        """Return the calls of a row, their arguments without secrets."""
+        found = []
+        for call in calls_of(self.rows[at]):
+            whole = len(call.arguments) <= self.most
+            found.append(call._replace(arguments=redact(call.arguments if whole else excerpt(call.arguments, self.most))))
+        return tuple(found)
+
+    def said(self, at: int) -> str:
+        """Return everything a row says: its text and, unescaped as far as it goes, the arguments of its calls."""
+        calls = self.calls(at)
+        text = self.text(at)
+        return "\n".join([_plain(text), *[f"{call.name} {_plain(call.arguments)}" for call in calls]]) if calls else _plain(text)
+
+    def steps(self, group: Group) -> Iterable[Step]:
+        """Return the calls of a group in order, each with what became of it."""
+        results: dict[str, list[int]] = {}
+        for at in range(group.start + 1, group.stop):
+            results.setdefault(call_id(self.rows[at]) or "", []).append(at)
+        for call in self.calls(group.start):
+            waiting = results.get(call.id)
+            at = waiting.pop(0) if waiting else None
+            text = "" if at is None else self.text(at)
+            outcome = Outcome("no result") if at is None else outcome_of(text, self.noise())
+            size = 0 if at is None else len(text_of(self.rows[at]))
+            target = target_of(call)
+            yield Step(call, target.text, outcome, size, skill_of(call, text), target.path, target.command, target.writes)
+
+    def noise(self) -> frozenset[str]:
+        """Return the lines that say nothing because so many results begin or end with them."""
+        if self._noise is None:
+            self._noise = noise_in(text_of(row) for row in self.rows if role_of(row) == "tool")
+        return self._noise
+
+
+@define
+class _Notebook:
+    """Collects items while rows are folded one after the other."""
+
+    turn: int
+    requests: list[str] = field(factory=list)
+    decided: list[Item] = field(factory=list)
+    files: list[Item] = field(factory=list)
+    commands: list[Item] = field(factory=list)
+    errors: list[Item] = field(factory=list)
+    skills: list[Item] = field(factory=list)
+    notes: list[Item] = field(factory=list)
+    open: list[Item] = field(factory=list)
+
+
+def findings(reader: Reader, folded: Sequence[Group], known: int) -> Summary:
+    """Sum up groups that are folded; `known` is how many requests there were before this list."""
+    notes = _Notebook(known)
+    folded_at = {group.start: group for group in folded}
+    for at, row in enumerate(reader.rows):
+        if is_real_user(row):
+            notes.turn += 1
+        if at in folded_at:
+            _fold(reader, folded_at[at], notes)
+    _leave_open(reader, folded, notes)
+    lists = {name: tuple(getattr(notes, name)) for name in ("decided", "files", "commands", "errors", "skills", "notes", "open")}
+    return Summary(rows=sum(group.stop - group.start for group in folded), requests=tuple(notes.requests), **lists)
+
+
+def ranked(
+    texts: Sequence[str], old: Sequence[str], asked: str, wanted: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """Rank the identifiers of texts that go (oldest first) together with the `old` ones: most useful first.
+
+    Counted are kind, how many texts name it, how late, whether the user named it, and how little room it takes.
+    """
+    seen, kinds, last = count(texts)
+    named = lex(asked)
+    scores: dict[str, float] = {}
+    for rank, token in enumerate(old):
+        scores[token] = _score(token, _kind(token), 2.0 - rank / max(len(old), 1), False, token in named, wanted)
+    for token, times in seen.items():
+        late = last[token] * 2 >= len(texts)
+        fresh = _score(token, kinds[token], float(min(times, 8)), late, token in named, wanted)
+        scores[token] = max(fresh, scores.get(token, 0.0))
+    return tuple(sorted(scores, key=lambda token: -scores[token]))
+
+
+def said_in(rows: Iterable[Row]) -> frozenset[str]:
+    """Return the identifiers that stand in rows which stay."""
+    found: set[str] = set()
+    for row in rows:
+        found.update(lex("\n".join([_plain(text_of(row)), *[f"{call.name} {_plain(call.arguments)}" for call in calls_of(row)]])))
+    return frozenset(found)
+
+
+def _score(token: str, kind: Kind, times: float, late: bool, named: bool, wanted: tuple[str, ...]) -> float:
+    worth_of = KIND_WORTH[kind] * (0.6 + times**0.5) * (1.25 if late else 1.0) * (2.0 if named else 1.0)
+    return worth_of * (6.0 if mentions(token, wanted) else 1.0) / (len(token) + 4) ** 0.6
+
+
+def _kind(token: str) -> Kind:
+    return next(iter(lex(token).values()), "name")
+
+
+def _fold(reader: Reader, group: Group, notes: _Notebook) -> None:
+    row = reader.rows[group.start]
+    text = reader.text(group.start)
+    if is_real_user(row):
+        notes.requests.append(text)
+    elif is_foreign_summary(row):
+        lines = sentences(text.partition("\n")[2] or text)
+        best = sorted(range(len(lines)), key=lambda at: -worth(lines[at]))[:12]
+        notes.notes += [Item(one_line(lines[at], 240)) for at in sorted(best)]
+    elif role_of(row) == "assistant":
+        decided = best_sentence(text, 200, reader.wanted)
+        if len(decided) > 12:
+            notes.decided.append(Item(decided, notes.turn))
+        for step in reader.steps(group):
+            _record(step, notes)
+    elif text.strip():
+        role = role_of(row) or "unknown"
+        notes.notes.append(Item(f"{'result without a call' if group.orphan else role} message: {best_sentence(text, 240, reader.wanted)}", notes.turn))
+
+
+def _record(step: Step, notes: _Notebook) -> None:
+    if step.skill is not None:
+        notes.skills.append(Item(f"{step.skill} {PRUNED}"))
+        return
+    if step.path and _PATHLIKE.match(step.path):
+        notes.files.append(Item(step.path + (" (edited)" if step.writes else "")))
+    for token, kind in lex(step.command).items() if step.command else ():
+        if kind == "path":
+            edited = step.writes and token in step.command.partition("\n")[0]
+            notes.files.append(Item(clip(token, 200) + (" (edited)" if edited else "")))
+    if step.command or step.outcome.failed or not step.path:
+        notes.commands.append(Item(f"{step.call.name}: {step.target} → {step.outcome.text}", notes.turn))
+    if step.outcome.error:
+        notes.errors.append(Item(step.outcome.error, notes.turn))
+
+
+def _leave_open(reader: Reader, folded: Sequence[Group], notes: _Notebook) -> None:
+    """What the folded part leaves undone: an unanswered request, the last failure, intentions voiced last."""
+    if not folded:
+        return
+    last = reader.rows[folded[-1].start]
+    if is_real_user(last):
+        notes.open.append(Item("was asked and had no answer yet", notes.turn))
+    recent = [group for group in folded[-3:] if role_of(reader.rows[group.start]) == "assistant"]
+    for group in recent:
+        undone = [sentence for sentence in sentences(reader.text(group.start)) if _UNDONE.search(sentence)]
+        notes.open += [Item(one_line(sentence, 200), notes.turn) for sentence in undone[-1:]]
+    if recent:
+        failed = [step for step in reader.steps(recent[-1]) if step.outcome.failed]
+        notes.open += [Item(f"last seen failing: {step.call.name}: {step.target} → {step.outcome.text}", notes.turn) for step in failed[-1:]]
+    notes.open = list({item.text: item for item in notes.open}.values())
+
+
+def _plain(text: str) -> str:
+    """JSON without its escapes, near enough for finding words in it."""
+    return text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"') if text[:1] in "{[" else text

@@ -1,0 +1,102 @@
+"""The identifiers in a text, and what they are worth.
+
+Identifiers are what cannot be guessed again once it is forgotten: URLs, file paths, names of functions and errors,
+hashes, numbers of four digits or more (those before a colon are mostly line numbers, and worth less).  A text is first cut into chunks without blanks; the same chunk is looked at
+once however often it occurs.  This lexer serves ranking alone; the measure in `engines.recall` has its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Literal
+
+__all__ = ["KIND_WORTH", "Kind", "classify", "count", "lex"]
+
+Kind = Literal["url", "path", "error", "name", "hash", "number", "line"]
+KIND_WORTH: dict[Kind, float] = {"path": 3.0, "error": 3.0, "hash": 2.2, "name": 2.0, "url": 2.5, "number": 1.2, "line": 0.4}
+
+_CHUNK = re.compile(r"[\w./:@~+#%?=&-]{4,300}")
+_CALLED = re.compile(r"\b([A-Za-z_]\w{2,80}+)\(")  # possessive: no second look at a word
+_SPLIT = re.compile(r"[^\w.+-]+|\.\.+")
+_FILE = re.compile(r"[\w.+-]*\w\.[A-Za-z]\w{0,5}")
+_ENDINGS = frozenset(
+    "py pyi ipynb js jsx mjs ts tsx vue c h cc cpp cxx hpp rs go rb php java kt swift scala cs pl pm sh bash zsh ps1 md rst txt json jsonl toml "
+    "yaml yml cfg ini conf env lock sql html htm css scss xml csv tsv log so dll exe bin zip gz tar tgz png jpg jpeg gif svg pdf mp4 "
+    "diff patch proto tf gradle cmake mk service db sqlite pem crt key".split()
+)
+_HEX = re.compile(r"(?:0x)?[0-9a-fA-F]{7,64}|0x[0-9a-fA-F]{4,6}")
+_ERROR = re.compile(r"\w*[a-z](?:Error|Exception|Warning)")
+_CAMEL = re.compile(r"[A-Z]*[a-z0-9]+[A-Z]\w*|[A-Z]+[a-z0-9]+[A-Z]\w*")
+
+
+def lex(text: str) -> dict[str, Kind]:
+    """Return the distinct identifiers of a text with their kinds, in order of appearance."""
+    found: dict[str, Kind] = {}
+    for chunk in dict.fromkeys(_CHUNK.findall(text)):
+        for token, kind in classify(chunk):
+            found.setdefault(token, kind)
+    for name in dict.fromkeys(_CALLED.findall(text)):
+        found.setdefault(name, "name")
+    return found
+
+
+def count(texts: Sequence[str]) -> tuple[Counter[str], dict[str, Kind], dict[str, int]]:
+    """Lex many texts: in how many of them each identifier stands, its kind, and the number of the last such text."""
+    seen: Counter[str] = Counter()
+    kinds: dict[str, Kind] = {}
+    last: dict[str, int] = {}
+    for at, text in enumerate(texts):
+        found = lex(text)
+        seen.update(found.keys())
+        kinds.update(found)
+        last.update(dict.fromkeys(found, at))
+    return seen, kinds, last
+
+
+@lru_cache(maxsize=8192)
+def classify(chunk: str) -> tuple[tuple[str, Kind], ...]:
+    """Return the identifiers in one chunk of text without blanks."""
+    if "://" in chunk:
+        at = chunk.find("http")
+        return ((chunk[at:].rstrip(".,:;?&#=-"), "url"),) if at >= 0 else ()
+    if chunk[-1] == ":" and chunk[:-1].isdecimal():
+        return ((chunk[:-1], "line"),) if len(chunk) > 4 else ()
+    chunk = chunk.strip(":=&#%?@+-").rstrip(".")
+    if "/" in chunk:
+        return tuple(_paths(chunk))
+    return tuple(found for word in _SPLIT.split(chunk) for found in _word(word.strip(".+-")))
+
+
+def _paths(chunk: str) -> Iterable[tuple[str, Kind]]:
+    """A path, perhaps behind `name=` and before `:line`; two plain words with a slash between are none."""
+    for part in re.split(r"[:=@&?#]", chunk):
+        path = part.rstrip(".-+")
+        if "/" not in path:
+            yield from _word(path)
+        elif path.strip("/.~") and (path.count("/") > 1 or path[0] in "/.~" or "." in path or "_" in path or "-" in path):
+            yield path, "path"
+
+
+def _word(word: str) -> Iterable[tuple[str, Kind]]:
+    if len(word) < 4:
+        return
+    if word.isdecimal():
+        yield word, "number"
+    elif _HEX.fullmatch(word) and not word.isalpha():
+        yield word, "hash"
+    elif "." in word:
+        if _FILE.fullmatch(word) and word.rpartition(".")[2].lower() in _ENDINGS:
+            yield word, "path"
+        else:
+            for part in word.split("."):
+                yield from _word(part)
+    elif _ERROR.fullmatch(word):
+        yield word, "error"
+    elif "_" in word.strip("_") or _CAMEL.fullmatch(word):
+        yield word, "name"
+    elif "-" in word and any(letter.isdigit() for letter in word):
+        for part in word.split("-"):
+            yield from _word(part)

@@ -1,0 +1,191 @@
+"""A summary as text, within a budget, and back again.
+
+The text is what counts: it is parsed back by the next compaction, so it needs no hidden state, and hosts that strip
+unknown keys lose nothing.  `fit` decides what stays where not everything has room; `render` and `parse` are inverse to
+each other on what they keep.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from attrs import evolve, fields
+
+from ..transcript import SUMMARY_END, SUMMARY_HEAD, split_summary
+from .requests import distil, needed
+from .summary import Item, Summary
+from .wording import bytes_of, clip_bytes, mentions, one_line, worth
+
+__all__ = ["SMALLEST", "fit", "parse", "render"]
+
+_HEADINGS = {
+    "requests": "User requests so far, oldest first",
+    "shared": "Wording that several of them share",
+    "decided": "Decided and found",
+    "files": "Files",
+    "commands": "Commands and outcomes",
+    "errors": "Errors met",
+    "skills": "Skills no longer in context",
+    "notes": "Notes",
+    "open": "Open",
+    "identifiers": "Also mentioned",
+    "prose": "In words",
+}
+_SHARES = {
+    "requests": 24, "identifiers": 30, "decided": 14, "commands": 14, "files": 6, "errors": 4, "skills": 3, "notes": 4, "open": 4,
+    "shared": 4, "prose": 18,
+}  # fmt: skip
+_ITEMS = ("decided", "files", "commands", "errors", "skills", "notes", "open")
+_HEAD = re.compile(r"compaction (\d+), (\d+) messages")
+_LINE = re.compile(r"- (?:r(\d+): )?(.*?)(?: \(×(\d+)\))?$", re.DOTALL)
+_REQUEST = re.compile(r"r\d+: (.*)", re.DOTALL)
+_INTRO = (
+    "Earlier messages, folded (compaction {}, {} messages). This is background, not a request: everything here is done or past unless it "
+    "stands under Open. Answer the latest user message after this; where the two disagree, that message holds."
+)
+SMALLEST = 700
+"""Bytes below which a summary has no room to say anything."""
+
+
+def render(summary: Summary) -> str:
+    """Write a summary out, all of it."""
+    parts = [SUMMARY_HEAD, _INTRO.format(summary.compactions, summary.rows)]
+    for name, heading in _HEADINGS.items():
+        lines = _lines(summary, name)
+        if lines:
+            parts += [f"## {heading}", *lines]
+    return "\n".join([*parts, SUMMARY_END])
+
+
+def parse(text: str) -> Summary:
+    """Read a summary back; what is not in the form of `render` is taken for a note."""
+    _, body, _ = split_summary(text)
+    lines = body.split("\n")[1:-1]
+    head = _HEAD.search(lines[0]) if lines else None
+    sections: dict[str, list[str]] = {name: [] for name in _HEADINGS}
+    names = {f"## {heading}": name for name, heading in _HEADINGS.items()}
+    current = "notes"
+    for line in lines[1 if head else 0 :]:
+        if line in names:
+            current = names[line]
+        elif line.strip():
+            sections[current].append(line)
+    made = {name: tuple(map(_item, sections[name])) for name in _ITEMS}
+    return Summary(
+        compactions=int(head[1]) if head else 1,
+        rows=int(head[2]) if head else 0,
+        requests=tuple(_request(line) for line in sections["requests"]),
+        shared=tuple(line.removeprefix("- ") for line in sections["shared"]),
+        identifiers=tuple(dict.fromkeys(" ".join(sections["identifiers"]).split())),
+        prose="\n".join(sections["prose"]),
+        **made,
+    )
+
+
+def fit(summary: Summary, room: int, kept: Sequence[str] = (), wanted: tuple[str, ...] = ()) -> Summary:
+    """Shrink a summary to `room` bytes; `kept` are the requests that stay rows of their own.
+
+    Of the identifiers, none is taken away here: room is left for them, for the caller to fill.
+
+    Requests never get lost; each keeps what is particular to it, if need be at the price of everything else.
+    """
+    room -= bytes_of(render(evolve(Summary(), compactions=summary.compactions, rows=summary.rows)))
+    names = [name for name in _HEADINGS if getattr(summary, name)]
+    room -= sum(len(_HEADINGS[name]) + 4 for name in names)
+    needs = {name: _needed(summary, name) for name in names}
+    rooms = _divide(needs, max(room, 0))
+    texts, shared = distil(summary.requests, kept, summary.shared, rooms.get("requests", 0), wanted)
+    made: dict[str, tuple[Item, ...]] = {name: _best(getattr(summary, name), rooms.get(name, 0), wanted) for name in _ITEMS}
+    spare = rooms.get("requests", 0) - needed(texts) - 6 * len(texts)
+    return evolve(
+        summary,
+        requests=tuple(texts),
+        shared=_whole(shared, max(rooms.get("shared", 0), min(spare, room * _SHARES["shared"] // 100))),
+        prose=clip_bytes(summary.prose, rooms.get("prose", 0)),
+        **made,
+    )
+
+
+def _divide(needs: Mapping[str, int], room: int) -> dict[str, int]:
+    """Divide the room by the weight of sections; what one does not need goes to those that do."""
+    given: dict[str, int] = {}
+    open_ends = dict(needs)
+    while open_ends:
+        weight = sum(_SHARES[name] for name in open_ends)
+        content = {name: need for name, need in open_ends.items() if need <= room * _SHARES[name] // weight}
+        if not content:
+            return given | {name: room * _SHARES[name] // weight for name in open_ends}
+        given |= content
+        room -= sum(content.values())
+        for name in content:
+            del open_ends[name]
+    return given
+
+
+def _needed(summary: Summary, name: str) -> int:
+    return sum(bytes_of(line) + 1 for line in _lines(summary, name))
+
+
+def _best(items: Sequence[Item], room: int, wanted: tuple[str, ...]) -> tuple[Item, ...]:
+    """Keep the items worth most, in their order; where room is short, say each shorter to keep more of them."""
+    if sum(_size(item) for item in items) > 2 * room:
+        items = [evolve(item, text=one_line(item.text, 110)) for item in items]
+    rated = sorted(range(len(items)), key=lambda at: -_rate(items[at], (at + 1) / len(items), wanted))
+    best = {items[at].turn: at for at in reversed(rated)}  # of each request, so that none is forgotten for a busier one
+    chosen = set()
+    for at in dict.fromkeys([*sorted(best.values(), reverse=True), *rated]):
+        if _size(items[at]) <= room:
+            chosen.add(at)
+            room -= _size(items[at])
+    return tuple(item for at, item in enumerate(items) if at in chosen)
+
+
+def _rate(item: Item, age: float, wanted: tuple[str, ...]) -> float:
+    return worth(item.text) * (0.5 + 0.5 * age) + 0.3 * min(item.times, 5) + (4.0 if mentions(item.text, wanted) else 0.0)
+
+
+def _whole(lines: Iterable[str], room: int) -> tuple[str, ...]:
+    kept = []
+    for line in lines:
+        room -= bytes_of(line) + 3
+        if room < 0:
+            break
+        kept.append(line)
+    return tuple(kept)
+
+
+def _lines(summary: Summary, name: str) -> list[str]:
+    if name == "requests":
+        return [f"r{number}: {text}" for number, text in enumerate(summary.requests, 1)]
+    if name == "shared":
+        return [f"- {line}" for line in summary.shared]
+    if name == "identifiers":
+        return [" ".join(summary.identifiers)] if summary.identifiers else []
+    if name == "prose":
+        return [summary.prose] if summary.prose else []
+    return [_written(item) for item in getattr(summary, name)]
+
+
+def _size(item: Item) -> int:
+    return bytes_of(_written(item)) + 1
+
+
+def _written(item: Item) -> str:
+    turn = f"r{item.turn}: " if item.turn else ""
+    return f"- {turn}{item.text}" + (f" (×{item.times})" if item.times > 1 else "")
+
+
+def _item(line: str) -> Item:
+    found = _LINE.match(line)
+    if not found:
+        return Item(line.strip())
+    return Item(found[2], int(found[1] or 0), int(found[3] or 1))
+
+
+def _request(line: str) -> str:
+    found = _REQUEST.match(line)
+    return found[1] if found else line
+
+
+assert set(_HEADINGS) == {field.name for field in fields(Summary)} - {"compactions", "rows"}
