@@ -93,7 +93,7 @@ class Facet:
         Raises `NotAFact`, naming the field, for what could change later.
         """
         ds, actor = self.ds, self.actor
-        if ds._thread != get_ident() or self.state is not ALIVE or (ds._actor is not None and ds._actor is not actor):
+        if ds._thread != get_ident() or self.state is not ALIVE or (ds._actor is not None and ds._actor is not actor):  # noqa: SIM102
             if not self._may_act():
                 return self._unseen()
         index = ds._indexes.get(type(fact)) or ds._index(fact)

@@ -127,7 +127,8 @@ class Asked:
     threshold: int = reading(0)
     tokens: int = reading(0)
     focus: str | None = reading()
-    context: Any = reading()
+    # The asker's context variables.  They may hold credentials, so they are never shown, written or sent.
+    context: Any = field(default=None, eq=False, kw_only=True, repr=False, metadata={"wire": False})
 
 
 @frozen

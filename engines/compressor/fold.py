@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -25,10 +26,11 @@ from ..transcript import (
 from .lexer import KIND_WORTH, Kind, count, lex
 from .outcome import PRUNED, Outcome, noise_in, outcome_of, skill_of, target_of
 from .redact import redact
+from .requests import Compared, compare
 from .summary import Item, Summary
 from .wording import best_sentence, clip, excerpt, mentions, one_line, sentences, worth
 
-__all__ = ["Reader", "Step", "findings", "ranked", "said_in"]
+__all__ = ["Reader", "Step", "findings", "ranked"]
 
 _UNDONE = re.compile(r"(?i)\b(?:todo|to do|next step|next,|still (?:need|have)|remain(?:s|ing)|not yet|left to|will (?:now|then|next))\b")
 _PATHLIKE = re.compile(r"^[\w.~/@+-]*[./][\w./@+-]*$")
@@ -56,6 +58,10 @@ class Reader:
     most: int
     wanted: tuple[str, ...] = ()
     _texts: dict[int, str] = field(factory=dict, init=False)
+    _tokens: dict[int, dict[str, Kind]] = field(factory=dict, init=False)
+    _kept: dict[int, tuple[Row, frozenset[str]]] = field(factory=dict, init=False)
+    _steps: dict[int, tuple[Step, ...]] = field(factory=dict, init=False)
+    _compared: tuple[Any, Compared] | None = field(default=None, init=False)
     _noise: frozenset[str] | None = field(default=None, init=False)
 
     def text(self, at: int) -> str:
@@ -73,14 +79,38 @@ class Reader:
             found.append(call._replace(arguments=redact(call.arguments if whole else excerpt(call.arguments, self.most))))
         return tuple(found)
 
-    def said(self, at: int) -> str:
-        """Return everything a row says: its text and, unescaped as far as it goes, the arguments of its calls."""
-        calls = self.calls(at)
-        text = self.text(at)
-        return "\n".join([_plain(text), *[f"{call.name} {_plain(call.arguments)}" for call in calls]]) if calls else _plain(text)
+    def tokens(self, at: int) -> dict[str, Kind]:
+        """Return the identifiers in a row: in its text and in the arguments of its calls."""
+        found = self._tokens.get(at)
+        if found is None:
+            found = self._tokens[at] = lex(_said(self.text(at), self.calls(at)))
+        return found
 
-    def steps(self, group: Group) -> Iterable[Step]:
+    def standing(self, rows: Iterable[Row]) -> frozenset[str]:
+        """Return the identifiers in rows that stay; what is only ever looked up here is not redacted."""
+        found: set[str] = set()
+        for row in rows:
+            known = self._kept.get(id(row))
+            if known is None or known[0] is not row:
+                known = self._kept[id(row)] = (row, frozenset(lex(_said(text_of(row), calls_of(row)))))
+            found.update(known[1])
+        return frozenset(found)
+
+    def compare(self, summary: Summary, kept: Sequence[str]) -> Compared:
+        """Compare the requests of a summary with each other and those that are `kept`; remembers the last answer."""
+        asked = (summary.requests, tuple(kept), summary.shared)
+        if self._compared is None or self._compared[0] != asked:
+            self._compared = (asked, compare(*asked, self.wanted))
+        return self._compared[1]
+
+    def steps(self, group: Group) -> tuple[Step, ...]:
         """Return the calls of a group in order, each with what became of it."""
+        found = self._steps.get(group.start)
+        if found is None:
+            found = self._steps[group.start] = tuple(self._read(group))
+        return found
+
+    def _read(self, group: Group) -> Iterable[Step]:
         results: dict[str, list[int]] = {}
         for at in range(group.start + 1, group.stop):
             results.setdefault(call_id(self.rows[at]) or "", []).append(at)
@@ -130,30 +160,22 @@ def findings(reader: Reader, folded: Sequence[Group], known: int) -> Summary:
 
 
 def ranked(
-    texts: Sequence[str], old: Sequence[str], asked: str, wanted: tuple[str, ...] = ()
+    gone: Sequence[dict[str, Kind]], old: Sequence[str], asked: str, wanted: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
-    """Rank the identifiers of texts that go (oldest first) together with the `old` ones: most useful first.
+    """Rank the identifiers of rows that go (oldest first) together with the `old` ones: most useful first.
 
-    Counted are kind, how many texts name it, how late, whether the user named it, and how little room it takes.
+    Counted are kind, how many rows name it, how late, whether the user named it, and how little room it takes.
     """
-    seen, kinds, last = count(texts)
+    seen, kinds, last = count(gone)
     named = lex(asked)
     scores: dict[str, float] = {}
     for rank, token in enumerate(old):
         scores[token] = _score(token, _kind(token), 2.0 - rank / max(len(old), 1), False, token in named, wanted)
     for token, times in seen.items():
-        late = last[token] * 2 >= len(texts)
+        late = last[token] * 2 >= len(gone)
         fresh = _score(token, kinds[token], float(min(times, 8)), late, token in named, wanted)
         scores[token] = max(fresh, scores.get(token, 0.0))
     return tuple(sorted(scores, key=lambda token: -scores[token]))
-
-
-def said_in(rows: Iterable[Row]) -> frozenset[str]:
-    """Return the identifiers that stand in rows which stay."""
-    found: set[str] = set()
-    for row in rows:
-        found.update(lex("\n".join([_plain(text_of(row)), *[f"{call.name} {_plain(call.arguments)}" for call in calls_of(row)]])))
-    return frozenset(found)
 
 
 def _score(token: str, kind: Kind, times: float, late: bool, named: bool, wanted: tuple[str, ...]) -> float:
@@ -216,6 +238,10 @@ def _leave_open(reader: Reader, folded: Sequence[Group], notes: _Notebook) -> No
         failed = [step for step in reader.steps(recent[-1]) if step.outcome.failed]
         notes.open += [Item(f"last seen failing: {step.call.name}: {step.target} → {step.outcome.text}", notes.turn) for step in failed[-1:]]
     notes.open = list({item.text: item for item in notes.open}.values())
+
+
+def _said(text: str, calls: Sequence[Call]) -> str:
+    return "\n".join([_plain(text), *[f"{call.name} {_plain(call.arguments)}" for call in calls]]) if calls else _plain(text)
 
 
 def _plain(text: str) -> str:

@@ -1,7 +1,7 @@
 """The identifiers in a text, and what they are worth.
 
 Identifiers are what cannot be guessed again once it is forgotten: URLs, file paths, names of functions and errors,
-hashes, numbers of four digits or more (those before a colon are mostly line numbers, and worth less).  A text is first cut into chunks without blanks; the same chunk is looked at
+hashes, numbers of four digits or more (those before a colon are mostly line numbers, and worth less).  A text is first cut into chunks without blanks, plain words left aside; the same chunk is looked at
 once however often it occurs.  This lexer serves ranking alone; the measure in `engines.recall` has its own.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Literal
 
@@ -18,7 +18,8 @@ __all__ = ["KIND_WORTH", "Kind", "classify", "count", "lex"]
 Kind = Literal["url", "path", "error", "name", "hash", "number", "line"]
 KIND_WORTH: dict[Kind, float] = {"path": 3.0, "error": 3.0, "hash": 2.2, "name": 2.0, "url": 2.5, "number": 1.2, "line": 0.4}
 
-_CHUNK = re.compile(r"[\w./:@~+#%?=&-]{4,300}")
+_IN = r"\w./:@~+#%?=&-"
+_CHUNK = re.compile(rf"(?<![{_IN}])[a-z]*+[\d_/.A-Z:@~+#%?=&-][{_IN}]{{2,300}}")  # not a plain word of small letters
 _CALLED = re.compile(r"\b([A-Za-z_]\w{2,80}+)\(")  # possessive: no second look at a word
 _SPLIT = re.compile(r"[^\w.+-]+|\.\.+")
 _FILE = re.compile(r"[\w.+-]*\w\.[A-Za-z]\w{0,5}")
@@ -43,13 +44,12 @@ def lex(text: str) -> dict[str, Kind]:
     return found
 
 
-def count(texts: Sequence[str]) -> tuple[Counter[str], dict[str, Kind], dict[str, int]]:
-    """Lex many texts: in how many of them each identifier stands, its kind, and the number of the last such text."""
+def count(rows: Iterable[Mapping[str, Kind]]) -> tuple[Counter[str], dict[str, Kind], dict[str, int]]:
+    """Sum up the identifiers of many rows: in how many each one stands, its kind, and the number of the last such row."""
     seen: Counter[str] = Counter()
     kinds: dict[str, Kind] = {}
     last: dict[str, int] = {}
-    for at, text in enumerate(texts):
-        found = lex(text)
+    for at, found in enumerate(rows):
         seen.update(found.keys())
         kinds.update(found)
         last.update(dict.fromkeys(found, at))

@@ -11,7 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from ..transcript import Call
-from .wording import clip, one_line
+from .wording import lines_with, one_line
 
 __all__ = ["PRUNED", "Outcome", "Target", "noise_in", "outcome_of", "skill_of", "target_of"]
 
@@ -32,7 +32,7 @@ _FAILED = re.compile(
 )
 _SOURCE = re.compile(r"\s*(?:\d+\s*[:|]|[+-]\s|(?:raise|except|throw|catch|assert|import|from|def|class|return|if|try|print)\b|[#*]|//)")
 _TRACEBACK = "traceback (most recent"
-_VARIES = re.compile(r"\S*[/\\\d]\S*")
+_VARIES = re.compile(r"[^\s/\\\d]*+[/\\\d]\S*+")
 _EXIT = re.compile(r"(?i)\bexit(?:ed)?(?:\s+with)?[\s_]*(?:code|status)?\W{0,4}(\d{1,3})\b")
 _JSON_TEXT = ("error", "message", "output", "stdout", "stderr", "result", "content", "status")
 
@@ -81,7 +81,7 @@ def outcome_of(text: str, noise: frozenset[str] = frozenset()) -> Outcome:
     if isinstance(loaded, Mapping):
         return _structured(loaded, noise)
     error = _error_in(text)
-    code = _EXIT.search(text)
+    code = _EXIT.search(text) if "exit" in text or "Exit" in text else None
     failed = bool(error) or bool(code and code[1] != "0")
     said = error or _gist(text, noise)
     if code and failed:
@@ -120,7 +120,7 @@ def noise_in(results: Iterable[str]) -> frozenset[str]:
 
 def _shape(line: str) -> str:
     """A line without what varies in it: numbers and paths."""
-    return _VARIES.sub("", line.strip())
+    return _VARIES.sub("", line.strip()[:80])
 
 
 def _structured(loaded: Mapping[str, Any], noise: frozenset[str]) -> Outcome:
@@ -135,22 +135,17 @@ def _structured(loaded: Mapping[str, Any], noise: frozenset[str]) -> Outcome:
 
 def _error_in(text: str) -> str:
     """The last line that reports an error; for a traceback its last line, which names it."""
-    lowered = text.lower()
-    if not any(cue in lowered for cue in _CUES):
-        return ""
-    lines = text.splitlines()
-    at = next((at for at in range(len(lines) - 1, -1, -1) if _reports(lines[at])), None)
-    if at is None:
-        return ""
-    found = lines[at]
+    lines = (text[start:stop] for start, stop in reversed(lines_with(text, _CUES)))
+    found = next((line for line in lines if _reports(line)), "")
     if _TRACEBACK in found.lower():
-        found = next((line for line in lines[at + 1 :] if line and not line[0].isspace()), found)
+        rest = text[text.rfind(found) + len(found) :].splitlines()
+        found = next((line for line in rest if line and not line[0].isspace()), found)
     return one_line(found, 160)
 
 
 def _reports(line: str) -> bool:
     """Whether a line reports an error, rather than being source code that speaks of one."""
-    return len(line) < 2000 and _FAILED.search(line) is not None and not _SOURCE.match(line)
+    return len(line) < 2000 and not _SOURCE.match(line) and _FAILED.search(line) is not None
 
 
 def _gist(text: str, noise: frozenset[str]) -> str:

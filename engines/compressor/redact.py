@@ -2,64 +2,74 @@
 
 `redact` replaces what looks like a secret by `[redacted]`: the value beside a telling name (`API_KEY=…`,
 `"password": "…"`, `--token …`), authorization headers, tokens of a known shape, private key blocks, and the password in
-an address.  It looks closer only at lines that hold a telling word, so ordinary text costs next to nothing.
+an address.  Each rule looks only at lines that hold one of its hints, so ordinary text costs next to nothing.
 """
 
 from __future__ import annotations
 
 import re
 
+from attrs import frozen
+
+from .wording import lines_with, lowered
+
 __all__ = ["REDACTED", "redact"]
 
 REDACTED = "[redacted]"
 
-_HINTS = (
-    *("key", "token", "secret", "passw", "pwd", "authorization", "bearer", "credential", "cookie"),
-    *("sk-", "sk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat-", "xox", "akia", "asia", "eyj", "aiza", "@"),
-)
+
+@frozen
+class _Rule:
+    """What to look for (lower case, anywhere in a line), the expression, and what to put in its place."""
+
+    hints: tuple[str, ...]
+    found: re.Pattern[str]
+    instead: str
+
+
+_KEYS = tuple(f"{kind}{dash}key" for kind in ("api", "access", "private", "auth", "encryption", "signing") for dash in ("", "_", "-"))
 _BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _RULES = (
-    # Authorization: Bearer abc, "Authorization": "token abc", Cookie: a=b; c=d
-    (re.compile(r"(?i)(\b(?:proxy-)?authorization\b[\\\"']*\s*[:=]\s*[\\\"']*)(?:(?:bearer|basic|token|digest)\s+)?[^\s\"'\\,;}]+"), rf"\1{REDACTED}"),
-    (re.compile(r"(?i)(\b(?:set-)?cookie\b[\\\"']*\s*:\s*[\\\"']*)[^\"'\\\n]+"), rf"\1{REDACTED}"),
-    (re.compile(r"(?i)(\bbearer\s+)(?!\[)[\w.~+/=-]{8,}"), rf"\1{REDACTED}"),
-    # name = value, "name": "value", --name value; a name that ends in key, token, secret, password ...
-    (
+    _Rule(  # Authorization: Bearer abc, "Authorization": "token abc"
+        ("authorization",),
+        re.compile(r"(?i)(authorization[\\\"']*\s*[:=]\s*[\\\"']*)(?:(?:bearer|basic|token|digest)\s+)?[^\s\"'\\,;}]+"),
+        rf"\1{REDACTED}",
+    ),
+    _Rule(("cookie",), re.compile(r"(?i)(\bcookie[\\\"']*\s*:\s*[\\\"']*)[^\"'\\\n]+"), rf"\1{REDACTED}"),
+    _Rule(("bearer",), re.compile(r"(?i)(\bbearer\s+)(?!\[)[\w.~+/=-]{8,}"), rf"\1{REDACTED}"),
+    _Rule(  # name=value, "name": "value", --name value, where the name ends in key, token, secret, password ...
+        (*_KEYS, "token", "secret", "passw", "passphrase", "pwd", "credential"),
         re.compile(
-            r"(?i)((?<![a-z])[\w.-]{0,60}?(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|secret[_-]?key|auth[_-]?key|secret|"
-            r"token|passwd|password|passphrase|pwd|credentials?)[\\\"']*\s*(?:=>|[:=])\s*[\\\"']*|--?(?:api-?key|token|secret|password|passphrase)[ =][\"']?)"
-            r"(?!\[redacted)([^\s\"'\\,;&)}\]<]{4,})"
+            r"(?i)((?:(?:api|access|private|secret|auth|encryption|signing)[_-]?key(?:[_-]?id)?|secret|token|passwd|password|passphrase|pwd|credentials?)"
+            r"(?:[\\\"']*\s*(?:=>|[:=])\s*|[ =](?<=--token[ =])|[ =](?<=--secret[ =])|[ =](?<=--password[ =])|[ =](?<=-key[ =]))[\\\"']*)"
+            r"(?!\[redacted)[^\s\"'\\,;&)}\]<]{4,}"
         ),
         rf"\1{REDACTED}",
     ),
-    # shapes that are secrets wherever they stand
-    (
+    _Rule(  # shapes that are secrets wherever they stand
+        ("sk-", "sk_", "pk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "akia", "asia", "aiza", "eyj"),
         re.compile(
             r"\b(?:sk|pk|rk)[-_](?:[a-zA-Z]+[-_])*[A-Za-z0-9_-]{8,}|\bgh[pousr]_[A-Za-z0-9]{16,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{16,}|"
             r"\bxox[abeprs]-[\w-]{8,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\bAIza[\w-]{30,}|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"
         ),
         REDACTED,
     ),
-    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s/:@]{0,80}:)[^\s/@]{1,200}(?=@)"), rf"\1{REDACTED}"),
+    _Rule(("://",), re.compile(r"(://[^\s/:@]{0,80}:)[^\s/@]{1,200}(?=@)"), rf"\1{REDACTED}"),
 )  # fmt: skip
 
 
 def redact(text: str) -> str:
     """Return the text without what looks like a secret."""
-    lowered = text.lower()
-    if not any(hint in lowered for hint in _HINTS):
-        return text
-    if "private key-----" in lowered:
+    if "PRIVATE KEY-----" in text:
         text = _BLOCK.sub(REDACTED, text)
-    return "\n".join([_line(line) if _suspect(line) else line for line in text.split("\n")])
-
-
-def _suspect(line: str) -> bool:
-    lowered = line.lower()
-    return any(hint in lowered for hint in _HINTS)
-
-
-def _line(line: str) -> str:
-    for rule, instead in _RULES:
-        line = rule.sub(instead, line)
-    return line
+    low = lowered(text)
+    for rule in _RULES:
+        spans = lines_with(text, rule.hints, low)
+        if spans:
+            parts, done = [], 0
+            for start, stop in spans:
+                parts += [text[done:start], rule.found.sub(rule.instead, text[start:stop])]
+                done = stop
+            text = "".join([*parts, text[done:]])
+            low = lowered(text)
+    return text

@@ -18,7 +18,7 @@ from attrs import frozen
 
 from .wording import bytes_of, clip, clip_bytes, mentions, one_line, sentences, worth
 
-__all__ = ["distil", "needed", "share_out"]
+__all__ = ["Compared", "compare", "needed", "share_out"]
 
 _RUN = 4  # words in a row that make two requests alike
 _LONG = 30  # words of a sentence before it is cut
@@ -43,32 +43,43 @@ def needed(texts: Iterable[str]) -> int:
     return sum(bytes_of(text) for text in texts)
 
 
-def distil(
-    requests: Sequence[str], kept: Sequence[str], shared: Sequence[str], room: int, wanted: tuple[str, ...] = ()
-) -> tuple[list[str], list[str]]:
-    """Shorten `requests` (oldest first) to about `room` bytes; `kept` are requests that stay in the list as they are.
+@frozen
+class Compared:
+    """Requests held against each other, ready to be shortened to any size.
 
-    Returns the short forms and the shared wording, which grows by what these requests have in common.
+    `texts` are whole; `first` says which is the first of equal ones; `pieces` are those of every one that stands for
+    itself; `shared` is the wording known to be common, with what these requests add to it.
     """
-    texts = [one_line(text) for text in requests]
+
+    texts: tuple[str, ...]
+    first: dict[str, int]
+    pieces: dict[int, list[_Piece]]
+    shared: tuple[str, ...]
+
+    def shorten(self, room: int) -> list[str]:
+        """Return the short forms of all requests, together about `room` bytes long."""
+        sizes = share_out([bytes_of(self.texts[at]) for at in self.pieces], room, _FLOOR)
+        made = {}
+        for (at, pieces), size in zip(self.pieces.items(), sizes, strict=True):
+            made[at] = self.texts[at] if bytes_of(self.texts[at]) <= size else _pick(pieces, size)
+        _tell_apart(made, self.texts)
+        return [made[at] if at in made else f"same as r{self.first[text] + 1}" for at, text in enumerate(self.texts)]
+
+
+def compare(
+    requests: Sequence[str], kept: Sequence[str] = (), shared: Sequence[str] = (), wanted: tuple[str, ...] = ()
+) -> Compared:
+    """Compare requests (oldest first) with each other and with those `kept` in the list as they are."""
+    texts = tuple(map(one_line, requests))
     first = {text: at for at, text in reversed(list(enumerate(texts)))}
-    single = [at for at, text in enumerate(texts) if first[text] == at or len(text) < _SAME]
-    others = [one_line(text) for text in kept if text not in first]
-    cut = {at: _words(requests[at]) for at in single}
-    spread = _spread([words for words, _ in cut.values()] + [_words(text)[0] for text in others])
+    cut = {at: _words(requests[at]) for at, text in enumerate(texts) if first[text] == at or len(text) < _SAME}
+    others = [_words(text)[0] for text in kept if one_line(text) not in first]
+    spread = _spread([words for words, _ in cut.values()] + others)
     known = set(shared)
-    made: dict[int, str] = {}
-    common: dict[str, None] = dict.fromkeys(shared)
-    sizes = share_out([bytes_of(texts[at]) for at in single], room, _FLOOR)
-    for at, size in zip(single, sizes, strict=True):
-        words, breaks = cut[at]
-        pieces = _pieces(words, breaks, spread, known, wanted)
-        made[at] = texts[at] if bytes_of(texts[at]) <= size else _pick(pieces, size)
-        usual = [piece for piece in pieces if piece.spread > 1 and piece.spread * 2 >= len(cut) and piece.stop - piece.start > _RUN]
-        common.update(dict.fromkeys(_key(piece.text) for piece in usual))
-    _tell_apart(made, texts)
-    short = [made[at] if at in made else f"same as r{first[text] + 1}" for at, text in enumerate(texts)]
-    return short, list(common)
+    pieces = {at: _pieces(words, breaks, spread, known, wanted) for at, (words, breaks) in cut.items()}
+    long = (piece for found in pieces.values() for piece in found if piece.spread > 1 and piece.stop - piece.start > _RUN)
+    usual = [_key(piece.text) for piece in long if piece.spread * 2 >= len(cut)]
+    return Compared(texts, first, pieces, tuple(dict.fromkeys([*shared, *usual])))
 
 
 def share_out(needs: Sequence[int], room: int, floor: int = 0) -> list[int]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import evolve, fields
 
 from ..transcript import SUMMARY_END, SUMMARY_HEAD, split_summary
-from .requests import distil, needed
+from .requests import Compared, needed
 from .summary import Item, Summary
 from .wording import bytes_of, clip_bytes, mentions, one_line, worth
 
@@ -83,8 +83,8 @@ def parse(text: str) -> Summary:
     )
 
 
-def fit(summary: Summary, room: int, kept: Sequence[str] = (), wanted: tuple[str, ...] = ()) -> Summary:
-    """Shrink a summary to `room` bytes; `kept` are the requests that stay rows of their own.
+def fit(summary: Summary, room: int, compared: Compared, wanted: tuple[str, ...] = ()) -> Summary:
+    """Shrink a summary to `room` bytes; `compared` are its requests, compared.
 
     Of the identifiers, none is taken away here: room is left for them, for the caller to fill.
 
@@ -95,13 +95,13 @@ def fit(summary: Summary, room: int, kept: Sequence[str] = (), wanted: tuple[str
     room -= sum(len(_HEADINGS[name]) + 4 for name in names)
     needs = {name: _needed(summary, name) for name in names}
     rooms = _divide(needs, max(room, 0))
-    texts, shared = distil(summary.requests, kept, summary.shared, rooms.get("requests", 0), wanted)
+    texts = compared.shorten(rooms.get("requests", 0))
     made: dict[str, tuple[Item, ...]] = {name: _best(getattr(summary, name), rooms.get(name, 0), wanted) for name in _ITEMS}
     spare = rooms.get("requests", 0) - needed(texts) - 6 * len(texts)
     return evolve(
         summary,
         requests=tuple(texts),
-        shared=_whole(shared, max(rooms.get("shared", 0), min(spare, room * _SHARES["shared"] // 100))),
+        shared=_whole(compared.shared, max(rooms.get("shared", 0), min(spare, room * _SHARES["shared"] // 100))),
         prose=clip_bytes(summary.prose, rooms.get("prose", 0)),
         **made,
     )

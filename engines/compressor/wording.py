@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ..transcript import SUMMARY_END, SUMMARY_HEAD
 
-__all__ = ["best_sentence", "bytes_of", "clip", "clip_bytes", "excerpt", "focus_words", "mentions", "one_line", "sentences", "worth"]
+__all__ = ["best_sentence", "bytes_of", "clip", "clip_bytes", "excerpt", "focus_words", "lines_with", "lowered", "mentions", "one_line", "sentences", "worth"]
 
 _SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[^a-z\s])|\s*\n\s*|\s*…\s*")
 _CUES = frozenset(
@@ -94,6 +94,31 @@ def mentions(text: str, wanted: tuple[str, ...]) -> bool:
         return False
     lowered = text.lower()
     return any(word in lowered for word in wanted)
+
+
+def lowered(text: str) -> str:
+    """Return the text in lower case, letter for letter: places in it are places in the text."""
+    low = text.lower()
+    if len(low) == len(text):
+        return low
+    return "".join([letter.lower() if len(letter.lower()) == 1 else letter for letter in text])
+
+
+def lines_with(text: str, hints: Iterable[str], low: str | None = None) -> list[tuple[int, int]]:
+    """Return where the lines begin and end that hold one of the hints (lower case), in order.
+
+    `low` is `lowered(text)`, if it is at hand.  Searching the whole text is much faster than looking at each line.
+    """
+    low = lowered(text) if low is None else low
+    found: dict[int, int] = {}
+    for hint in hints:
+        at = low.find(hint)
+        while at >= 0:
+            end = low.find("\n", at)
+            end = len(text) if end < 0 else end
+            found[low.rfind("\n", 0, at) + 1] = end
+            at = low.find(hint, end)
+    return sorted(found.items())
 
 
 def bytes_of(text: str) -> int:

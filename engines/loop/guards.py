@@ -49,12 +49,12 @@ def backing_off(s: Conversation, now: Now) -> bool:
     return now.at is None or now.at < s.failed.retry_at
 
 
-def charge(s: Conversation, tokens: int, *, real: bool) -> Guard:
+def charge(s: Conversation, tokens: int, policy: Policy, *, real: bool) -> Guard:
     """What a reading says about the compactions before it.
 
     An estimate is too rough to count against a compaction; it only ends the wait for a real reading.
     """
-    guard = _grew_by_pressure(s.guard, tokens, s.budget.threshold)
+    guard = s.guard if policy.owned else _grew_by_pressure(s.guard, tokens, s.budget.threshold)
     if not real:
         return evolve(guard, awaiting=False) if guard.awaiting else guard
     if tokens < s.budget.threshold:
@@ -70,7 +70,7 @@ def grew(guard: Guard, added: Messages, policy: Policy) -> Guard:
 
 
 def _grew_by_pressure(guard: Guard, tokens: int, threshold: int) -> Guard:
-    """Not every host shows its messages between two calls: then a tenth of the threshold more is growth enough."""
+    """A host does not always show its messages between two calls: a tenth of the threshold more is growth enough there."""
     if guard.grown:
         return guard
     if guard.grown_from is None or tokens < guard.grown_from:

@@ -76,10 +76,12 @@ def raise_question(
 def retry(s: Conversation, now: Now) -> Conversation:
     """Ask again if nobody is at work on the question and nothing speaks against it."""
     q = s.question
-    if q is None or not q.idle or backing_off(s, now):
+    if q is None or not q.idle:
         return s
     held = None if q.insists else held_back(s, now)
-    return attempt(s, now) if held is None else _block(s, held)
+    if held is not None:
+        return _block(s, held)
+    return s if backing_off(s, now) else attempt(s, now)
 
 
 def _block(s: Conversation, held: Blocked) -> Conversation:

@@ -10,7 +10,7 @@ from engines.messages import Messages
 from . import events as e
 from .guards import charge, grew, lift
 from .pressure import read_usage, same_response
-from .question import attempt, close, drop_offer, weigh
+from .question import attempt, close, drop_offer, retry, weigh
 from .state import Conversation, Guard, Now, begin
 
 __all__ = [
@@ -74,10 +74,11 @@ def budget_changed(s: Conversation, event: e.BudgetChanged, now: Now) -> Convers
     budget = Budget(s.sid, event.context_length, event.threshold)
     if budget != s.budget:
         s = evolve(s, budget=budget)
-    if event.model is not None and event.model != s.session.model:
-        session = evolve(s.session, model=event.model)
-        s = evolve(s, session=session, guard=lift(s.guard), blocked=None, failed=None)
-    return weigh(s, now)
+    if event.model is None or event.model == s.session.model:
+        return weigh(s, now)
+    session = evolve(s.session, model=event.model)
+    s = evolve(s, session=session, guard=lift(s.guard), blocked=None, failed=None)
+    return retry(weigh(s, now), now)
 
 
 # -- readings ---------------------------------------------------------------------------------------------------------
@@ -93,13 +94,13 @@ def usage_read(s: Conversation, event: e.UsageRead, now: Now) -> Conversation:
     s = evolve(s, usage=usage, seqs=usage.seq)
     if usage.prompt is None:
         return _unjudged(s)
-    guard = charge(s, usage.prompt, real=not usage.estimated)
+    guard = charge(s, usage.prompt, now.policy, real=not usage.estimated)
     return weigh(evolve(s, pressure=usage.prompt, guard=guard), now)
 
 
 def pressure_given(s: Conversation, event: e.PressureGiven, now: Now) -> Conversation:
     """Like an estimated reading, without a report to publish."""
-    return weigh(evolve(s, pressure=event.tokens, guard=charge(s, event.tokens, real=False)), now)
+    return weigh(evolve(s, pressure=event.tokens, guard=charge(s, event.tokens, now.policy, real=False)), now)
 
 
 def _reading(s: Conversation, event: e.UsageRead, now: Now) -> Usage | None:

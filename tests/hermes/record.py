@@ -49,7 +49,11 @@ def record(session: Sequence[Turn]) -> list[dict[str, Any]]:
         environment = lay_out(root)
         with ScriptedServer(replies, neutral) as server:
             configure(root, server.url)
-            job = {"requests": [turn.request for turn in session], "base_url": server.url, "out": str(root / "out.json")}
+            job = {
+                "requests": [turn.request for turn in session],
+                "base_url": server.url,
+                "out": str(root / "out.json"),
+            }
             (root / "job.json").write_text(json.dumps(job), encoding="utf-8")
             done = subprocess.run(
                 [sys.executable, str(HERE / "host.py"), str(root / "job.json")],
@@ -64,7 +68,9 @@ def record(session: Sequence[Turn]) -> list[dict[str, Any]]:
         if done.returncode:
             raise RuntimeError(f"the agent ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
         if len(server.usages) != len(replies):
-            raise RuntimeError(f"the agent took {len(server.usages)} of {len(replies)} replies; the script does not fit it")
+            raise RuntimeError(
+                f"the agent took {len(server.usages)} of {len(replies)} replies; the script does not fit it"
+            )
         messages = json.loads(neutral((root / "out.json").read_text(encoding="utf-8")))
     return [{"role": "system", "content": SYSTEM}, *rows(messages, server.usages)]
 
@@ -76,7 +82,9 @@ def rows(messages: Iterable[dict[str, Any]], usages: Iterable[dict[str, int]]) -
         row = {key: message[key] for key in ("role", "tool_call_id", "content") if key in message}
         if message["role"] == "assistant":
             if message.get("tool_calls"):
-                row["tool_calls"] = [{key: call[key] for key in ("id", "type", "function")} for call in message["tool_calls"]]
+                row["tool_calls"] = [
+                    {key: call[key] for key in ("id", "type", "function")} for call in message["tool_calls"]
+                ]
             row["usage"] = next(remaining)
         yield row
 
@@ -93,7 +101,7 @@ def write(session: Iterable[dict[str, Any]], path: Path) -> None:
 def lay_out(root: Path) -> dict[str, str]:
     """Make home, project and a `python`; the environment to work in them."""
     home, repo, tools = root / "home", root / "repo", root / "bin"
-    shutil.copytree(HERE / "skills", home / ".hermes" / "skills" / "work")
+    shutil.copytree(HERE / "skills", home / ".hermes" / "skills" / "team")
     shutil.copytree(HERE / "project", repo, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     tools.mkdir()
     python = tools / "python"
@@ -156,7 +164,7 @@ def neutraliser(root: Path) -> Callable[[str], str]:
         root / "clean": "/clean",
         root / "home": "/home/robin",
         root / "bin": "/usr/bin",
-        root: "/tmp/session",  # noqa: S108 - a name in a text, not a file
+        root: "/tmp/session",
         HERE.parent.parent: "/opt/dataspace",
         Path(sys.prefix): "/usr",
         library: f"/usr/lib/{library.name}",
@@ -182,7 +190,9 @@ def neutraliser(root: Path) -> Callable[[str], str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Record and write."""
-    parser = argparse.ArgumentParser(prog="python -m tests.hermes.record", description="Record the demo's session anew.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.hermes.record", description="Record the demo's session anew."
+    )
     parser.add_argument("--short", action="store_true", help="the two-request session of the tests")
     parser.add_argument("--out", type=Path, default=OUT, help="where to, default: the demo's recording")
     options = parser.parse_args(arguments)

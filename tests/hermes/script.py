@@ -60,7 +60,7 @@ def say(text: str, *calls: Call) -> Reply:
 
 TESTS = "python -m pytest -q"
 
-ROUNDING_TEST = '''\
+ROUNDING_TEST = """\
 from decimal import ROUND_HALF_UP, Decimal
 
 import pytest
@@ -95,7 +95,7 @@ def test_a_sweep_agrees_with_exact_arithmetic():
             if Money(cents) * (grams / 1000) != Money(int(exact)):
                 wrong.append((cents, grams))
     assert wrong == []
-'''
+"""
 
 SWEEP = '''\
 """Every price of the table at every 100 g, against exact arithmetic."""
@@ -152,8 +152,11 @@ ROUNDING = Turn(
             read("parcels/pricing.py"),
             read("parcels/money.py"),
         ),
-        say("`Money.euros` cuts off with `int`. Before I believe that it is the cause I want to see the value on its "
-            "way, from the table on.", read("parcels/tariffs.py")),
+        say(
+            "`Money.euros` cuts off with `int`. Before I believe that it is the cause I want to see the value on its "
+            "way, from the table on.",
+            read("parcels/tariffs.py"),
+        ),
         say("The table itself, to rule out that the row is wrong.", read("data/tariffs.csv")),
         say(
             "Row zone 3, standard, 2000 to 2500 g: base 8.53, per kg 1.09. By hand: 1.09 × 2.3 = 2.507, so 2.51; "
@@ -165,8 +168,8 @@ ROUNDING = Turn(
         say(
             "Thousands, not one. Now the values in full precision, to separate what is cut off from what is inexact.",
             run(
-                "python -c \"print([(x, x * 100, int(x * 100)) for x in (8.53, 1.09, 4.02, 0.57, 14.89)]); "
-                "print(1.09 * 2.3 * 100, 11.04 * 0.065 * 100)\""
+                'python -c "print([(x, x * 100, int(x * 100)) for x in (8.53, 1.09, 4.02, 0.57, 14.89)]); '
+                'print(1.09 * 2.3 * 100, 11.04 * 0.065 * 100)"'
             ),
         ),
         say(
@@ -223,11 +226,18 @@ ROUNDING = Turn(
             ),
         ),
         say("", run(TESTS)),
-        say("Green. The sweep again, and the command the report came with.",
-            run("PYTHONPATH=. python tools/sweep.py; python -m parcels quote --to SE --weight 2.3")),
-        say("", run("git add -A && git commit -q -m 'Money is exact: decimals, rounded half up once' "
-                    "-m 'Amounts went through floats and were cut off, when read and when multiplied.' "
-                    "&& git show --stat HEAD")),
+        say(
+            "Green. The sweep again, and the command the report came with.",
+            run("PYTHONPATH=. python tools/sweep.py; python -m parcels quote --to SE --weight 2.3"),
+        ),
+        say(
+            "",
+            run(
+                "git add -A && git commit -q -m 'Money is exact: decimals, rounded half up once' "
+                "-m 'Amounts went through floats and were cut off, when read and when multiplied.' "
+                "&& git show --stat HEAD"
+            ),
+        ),
         say(
             "Mended. The cause: amounts went through binary floats and were cut off instead of rounded, both when the table "
             "was read and when a price was multiplied, so heavy parcels lost most. For the accountant: of all prices at 100 g "
@@ -237,7 +247,7 @@ ROUNDING = Turn(
     ),
 )
 
-VOLUME_TEST = '''\
+VOLUME_TEST = """\
 import pytest
 
 from parcels.model import Parcel
@@ -285,7 +295,7 @@ def test_a_bulky_parcel_says_how_much_its_size_costs():
 
 def test_a_heavy_parcel_has_no_line_for_its_size():
     assert "bulky" not in str(quote(Parcel("DE", 2000, size=(10, 10, 10)), TABLE).lines)
-'''
+"""
 
 VOLUME = Turn(
     "Good. Next: bulky goods. From the first of next month a parcel pays for its weight or its volumetric weight, whichever is "
@@ -294,8 +304,16 @@ VOLUME = Turn(
     "both. Parcels without a size stay as they are. Tests first, please; border cases too.",
     (
         say("The skill for that first.", skill("test-first")),
-        say("What there is to build on.", read("parcels/model.py"), read("tests/test_pricing.py"), read("parcels/orders.py")),
-        say("The sentences of the request as tests; expected values by hand.", write("tests/test_volume.py", VOLUME_TEST)),
+        say(
+            "What there is to build on.",
+            read("parcels/model.py"),
+            read("tests/test_pricing.py"),
+            read("parcels/orders.py"),
+        ),
+        say(
+            "The sentences of the request as tests; expected values by hand.",
+            write("tests/test_volume.py", VOLUME_TEST),
+        ),
         say("", run(TESTS)),
         say(
             "Red: the property is missing. Now the least code.",
@@ -317,12 +335,12 @@ class Line:''',
             ),
             patch(
                 "parcels/pricing.py",
-                '''    zone = zone_of(parcel.destination)
+                """    zone = zone_of(parcel.destination)
     row = tariffs.find(zone, parcel.service, parcel.grams)
     freight = row.base + row.per_kg * (parcel.grams / 1000)
     lines = [Line(f"freight zone {zone} {parcel.service}", freight), Line("fuel", freight * FUEL)]
-''',
-                '''    zone = zone_of(parcel.destination)
+""",
+                """    zone = zone_of(parcel.destination)
     freight = freight_of(zone, parcel.service, parcel.grams, tariffs)
     lines = [Line(f"freight zone {zone} {parcel.service}", freight)]
     if parcel.charged_grams > parcel.grams:
@@ -330,7 +348,7 @@ class Line:''',
         lines.append(Line(f"bulky {parcel.charged_grams / 1000:g} kg", Money(bulky.cents - freight.cents)))
         freight = bulky
     lines.append(Line("fuel", freight * FUEL))
-''',
+""",
             ),
             patch(
                 "parcels/pricing.py",
@@ -371,7 +389,12 @@ def quote(parcel: Parcel''',
                 "weight in kg. Weights are kilograms on the command line",
             ),
         ),
-        say("", run("git add -A && git commit -q -m 'Bulky parcels pay for their volume' && git show HEAD -- parcels README.md")),
+        say(
+            "",
+            run(
+                "git add -A && git commit -q -m 'Bulky parcels pay for their volume' && git show HEAD -- parcels README.md"
+            ),
+        ),
         say(
             "Done, tests first: `Parcel.charged_grams`, a line `bulky 14.4 kg` in the quote, fuel on both, started grams round up; "
             "quotes without a size are unchanged. Two things I saw and left alone: `batch` dies at order A00143 (`unknown zone "
@@ -380,7 +403,7 @@ def quote(parcel: Parcel''',
     ),
 )
 
-ORDERS_TEST = '''\
+ORDERS_TEST = """\
 import pytest
 
 from parcels.cli import main
@@ -440,7 +463,7 @@ def test_an_empty_line_is_no_order(tmp_path):
 
 def test_a_file_without_a_header_is_read_as_well(tmp_path):
     assert [order.line for order in read_orders(file_with(tmp_path, GOOD))] == [1]
-'''
+"""
 
 ORDERS_CODE = '''\
 """A day's orders: a CSV file with number, weight in kilograms, destination, service, size."""
@@ -505,10 +528,18 @@ NIGHTLY = Turn(
     "because of customs; all other regions go by their country. And one bad order must never again kill the whole list: price the "
     "others, report each bad one on stderr with file and line, and exit with 1 so that the job turns red.",
     (
-        say("Something crashes, so the skill again, and the failure itself.",
-            skill("find-the-cause"), run("python -m parcels batch data/orders.csv > /dev/null")),
-        say("Where regions are decided, and what the file holds around that line.",
-            read("parcels/zones.py"), read("data/orders.csv"), search("GB-", path="data"), search("GB", path="parcels")),
+        say(
+            "Something crashes, so the skill again, and the failure itself.",
+            skill("find-the-cause"),
+            run("python -m parcels batch data/orders.csv > /dev/null"),
+        ),
+        say(
+            "Where regions are decided, and what the file holds around that line.",
+            read("parcels/zones.py"),
+            read("data/orders.csv"),
+            search("GB-", path="data"),
+            search("GB", path="parcels"),
+        ),
         say(
             "`zone_of` knows no regions at all: the branch with '-' only raises, though its docstring promises GB-SCT. That is the cause "
             "of the crash. That one bad order kills the list is another: `run_batch` has no place where an order can fail. Tests.",
@@ -519,7 +550,7 @@ NIGHTLY = Turn(
             "Red as expected. Zones first.",
             patch(
                 "parcels/zones.py",
-                '''    code = destination.strip().upper()
+                """    code = destination.strip().upper()
     if code in FORBIDDEN:
         raise ValueError(f"no parcels to {code}")
     if code in ZONES:
@@ -527,15 +558,15 @@ NIGHTLY = Turn(
     if "-" in code:
         raise ValueError(f"unknown zone {code!r}")
     return REST_OF_WORLD
-''',
-                '''    code = destination.strip().upper()
+""",
+                """    code = destination.strip().upper()
     country = code.split("-")[0]
     if country in FORBIDDEN:
         raise ValueError(f"no parcels to {code}")
     if code in REGIONS:
         return REGIONS[code]
     return ZONES.get(country, REST_OF_WORLD)
-''',
+""",
             ),
             patch(
                 "parcels/zones.py",
@@ -545,18 +576,19 @@ NIGHTLY = Turn(
             ),
             write("parcels/orders.py", ORDERS_CODE),
         ),
-        say("Now the batch: an order that fails is kept for the end.",
+        say(
+            "Now the batch: an order that fails is kept for the end.",
             patch(
                 "parcels/cli.py",
-                '''    total = ZERO
+                """    total = ZERO
     for number, parcel in read_orders(options.orders):
         quoted = quote(parcel, tariffs)
         total = total + quoted.total
         print(f"{number}  {parcel.destination:<7}{parcel.grams:>7} g  {parcel.service:<9}{quoted.total!s:>12}")
     print(f"{'total':<34}{total!s:>16}")
     return 0
-''',
-                '''    total, bad = ZERO, []
+""",
+                """    total, bad = ZERO, []
     for order in read_orders(options.orders):
         try:
             parcel = order.parcel()
@@ -570,8 +602,9 @@ NIGHTLY = Turn(
     for message in bad:
         print(message, file=sys.stderr)
     return 1 if bad else 0
-''',
-            )),
+""",
+            ),
+        ),
         say("", run(TESTS)),
         say("Green. The real thing, whole: 160 orders.", run("python -m parcels batch data/orders.csv; echo exit $?")),
         say(
@@ -587,21 +620,26 @@ NIGHTLY = Turn(
             "The single quote still ends in a traceback for the same errors; it is one line to treat it alike, and it was on my list.",
             patch(
                 "parcels/cli.py",
-                '''    parcel = Parcel(options.to, round(options.weight * 1000), options.service, parse_size(options.size))
+                """    parcel = Parcel(options.to, round(options.weight * 1000), options.service, parse_size(options.size))
     quoted = quote(parcel, tariffs)
-''',
-                '''    try:
+""",
+                """    try:
         parcel = Parcel(options.to, round(options.weight * 1000), options.service, parse_size(options.size))
         quoted = quote(parcel, tariffs)
     except ValueError as error:
         print(f"parcels: {error}", file=sys.stderr)
         return 2
-''',
+""",
             ),
         ),
         say("", run("python -m parcels quote --to DE --weight 5 --size 120x80x80; echo exit $?; " + TESTS)),
-        say("", run("git add -A && git commit -q -m 'A bad order is reported, not the end of the list; regions have zones' "
-                    "&& git show --stat HEAD")),
+        say(
+            "",
+            run(
+                "git add -A && git commit -q -m 'A bad order is reported, not the end of the list; regions have zones' "
+                "&& git show --stat HEAD"
+            ),
+        ),
         say(
             "The nightly job: cause one, `zone_of` refused every region; now GB-NIR is zone 4 and all others go by their country, forbidden "
             "ones included. Cause two, nothing in `batch` could fail alone; now each bad order is one line on stderr with file, line and "
@@ -630,7 +668,7 @@ for _ in range(10):
 print(f"{priced} orders, {table.looked_at} rows looked at, {table.looked_at / priced:.1f} an order")
 '''
 
-LOOKUP_TEST = '''\
+LOOKUP_TEST = """\
 import pytest
 
 from parcels.money import Money
@@ -671,7 +709,7 @@ def test_what_no_row_holds_for_is_refused(zone, grams):
 def test_rows_that_overlap_are_refused():
     with pytest.raises(ValueError, match="zone 1, standard: 0 to 600 g and 500 to 900 g overlap"):
         Tariffs([row(1, 500, 900), row(1, 0, 600)])
-'''
+"""
 
 LOOKUP = Turn(
     "The large shop wants to send us 20,000 orders a night, and on their trial run pricing took minutes. I suspect the table. Please measure "
@@ -685,19 +723,21 @@ LOOKUP = Turn(
             "bands are the same for all services and whether they have gaps.",
             read("data/tariffs.csv", offset=500, limit=200),
         ),
-        say("Bands are sorted and without gaps here, but nothing promises that. Tests for what must stay and for what is new.",
-            write("tests/test_lookup.py", LOOKUP_TEST)),
+        say(
+            "Bands are sorted and without gaps here, but nothing promises that. Tests for what must stay and for what is new.",
+            write("tests/test_lookup.py", LOOKUP_TEST),
+        ),
         say("", run(TESTS)),
         say(
             "Two red: the number of rows, and overlaps. Everything else is how it was, which is the point. Now bands by zone and "
             "service, found by bisection of their upper ends.",
             patch(
                 "parcels/tariffs.py",
-                '''    def __init__(self, rows: list[Row]) -> None:
+                """    def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
         self.looked_at = 0
-''',
-                '''    def __init__(self, rows: list[Row]) -> None:
+""",
+                """    def __init__(self, rows: list[Row]) -> None:
         self.rows = rows
         self.looked_at = 0
         self._bands: dict[tuple[int, str], list[Row]] = {}
@@ -710,22 +750,22 @@ LOOKUP = Turn(
                         f"zone {zone}, {service}: {lower.from_grams} to {lower.to_grams} g and "
                         f"{upper.from_grams} to {upper.to_grams} g overlap"
                     )
-''',
+""",
             ),
             patch(
                 "parcels/tariffs.py",
-                '''        for row in self.rows:
+                """        for row in self.rows:
             self.looked_at += 1
             if row.zone == zone and row.service == service and row.from_grams < grams <= row.to_grams:
                 return row
-        raise ValueError''',
-                '''        bands = self._bands.get((zone, service), [])
+        raise ValueError""",
+                """        bands = self._bands.get((zone, service), [])
         place = bisect_left(bands, grams, key=lambda row: row.to_grams)
         if place < len(bands):
             self.looked_at += 1
             if bands[place].from_grams < grams:
                 return bands[place]
-        raise ValueError''',
+        raise ValueError""",
             ),
             patch(
                 "parcels/tariffs.py",
@@ -734,13 +774,24 @@ LOOKUP = Turn(
             ),
         ),
         say("", run(TESTS)),
-        say("Green. The count again, and the sweep over all prices, which must still find no difference.",
-            run("PYTHONPATH=. python tools/count_lookups.py; PYTHONPATH=. python tools/sweep.py")),
-        say("And the day's list as a whole: it may not change by a cent.",
-            run("python -m parcels batch data/orders.csv > after.txt 2>&1; git stash -q; "
+        say(
+            "Green. The count again, and the sweep over all prices, which must still find no difference.",
+            run("PYTHONPATH=. python tools/count_lookups.py; PYTHONPATH=. python tools/sweep.py"),
+        ),
+        say(
+            "And the day's list as a whole: it may not change by a cent.",
+            run(
+                "python -m parcels batch data/orders.csv > after.txt 2>&1; git stash -q; "
                 "python -m parcels batch data/orders.csv > before.txt 2>&1; git stash pop -q; "
-                "cmp before.txt after.txt && echo same; wc -l after.txt; rm before.txt after.txt")),
-        say("", run("git add -A && git commit -q -m 'Tariffs are found by bisection; overlapping rows are refused' && git show HEAD -- parcels")),
+                "cmp before.txt after.txt && echo same; wc -l after.txt; rm before.txt after.txt"
+            ),
+        ),
+        say(
+            "",
+            run(
+                "git add -A && git commit -q -m 'Tariffs are found by bisection; overlapping rows are refused' && git show HEAD -- parcels"
+            ),
+        ),
         say(
             "The table was it: each lookup walked it from the top, several hundred rows an order. Now it is one row an order, found by "
             "bisection within zone and service. Prices are the same everywhere (sweep: 0 differ; the day's list is identical). Overlapping "
@@ -755,40 +806,57 @@ RENAME = Turn(
     (
         say("All places first.", search("size", path="parcels")),
         say(
-            "The fields and parameters change; `\"size\"` in export, the column name, `--size` and messages to users stay.",
-            patch("parcels/model.py", "    size: tuple[int, int, int] | None = None  # centimetres",
-                  "    dimensions: tuple[int, int, int] | None = None  # centimetres"),
-            patch("parcels/model.py",
-                  '''        if self.size is not None and min(self.size) <= 0:
-            raise ValueError(f"a parcel has a size, not {self.size}")''',
-                  '''        if self.dimensions is not None and min(self.dimensions) <= 0:
-            raise ValueError(f"a parcel has a size, not {self.dimensions}")'''),
-            patch("parcels/model.py",
-                  '''        if self.size is None:
+            'The fields and parameters change; `"size"` in export, the column name, `--size` and messages to users stay.',
+            patch(
+                "parcels/model.py",
+                "    size: tuple[int, int, int] | None = None  # centimetres",
+                "    dimensions: tuple[int, int, int] | None = None  # centimetres",
+            ),
+            patch(
+                "parcels/model.py",
+                """        if self.size is not None and min(self.size) <= 0:
+            raise ValueError(f"a parcel has a size, not {self.size}")""",
+                """        if self.dimensions is not None and min(self.dimensions) <= 0:
+            raise ValueError(f"a parcel has a size, not {self.dimensions}")""",
+            ),
+            patch(
+                "parcels/model.py",
+                """        if self.size is None:
             return self.grams
-        length, width, height = self.size''',
-                  '''        if self.dimensions is None:
+        length, width, height = self.size""",
+                """        if self.dimensions is None:
             return self.grams
-        length, width, height = self.dimensions'''),
-            patch("parcels/export.py", '"size": list(parcel.size) if parcel.size else None,',
-                  '"size": list(parcel.dimensions) if parcel.dimensions else None,'),
+        length, width, height = self.dimensions""",
+            ),
+            patch(
+                "parcels/export.py",
+                '"size": list(parcel.size) if parcel.size else None,',
+                '"size": list(parcel.dimensions) if parcel.dimensions else None,',
+            ),
         ),
         say("Callers that use the name, in tests.", run("grep -rn 'size=' tests parcels | cut -c1-150; " + TESTS)),
         say(
             "Three places in one test file, nothing else; positional use is untouched. `parse_size` becomes `parse_dimensions` for "
             "consistency, its message stays.",
-            run("sed -i 's/size=(/dimensions=(/; s/size=size/dimensions=size/' tests/test_volume.py && "
-                "sed -i 's/parse_size/parse_dimensions/g' parcels/orders.py parcels/cli.py && git diff --stat"),
+            run(
+                "sed -i 's/size=(/dimensions=(/; s/size=size/dimensions=size/' tests/test_volume.py && "
+                "sed -i 's/parse_size/parse_dimensions/g' parcels/orders.py parcels/cli.py && git diff --stat"
+            ),
         ),
         say("", run(TESTS + "; python -m parcels quote --to NO --weight 2.0 --size 60x40x30 --json")),
         say("", search("size", path="parcels")),
-        say("What is left is what others see. The diff once more, then the commit.",
-            run("git diff"), run("git commit -q -a -m 'A parcel has dimensions; what others see stays size' && git log --oneline")),
-        say("Renamed: `Parcel.dimensions`, `parse_dimensions`. Unchanged for others: the JSON key `size`, the column, `--size`, the messages."),
+        say(
+            "What is left is what others see. The diff once more, then the commit.",
+            run("git diff"),
+            run("git commit -q -a -m 'A parcel has dimensions; what others see stays size' && git log --oneline"),
+        ),
+        say(
+            "Renamed: `Parcel.dimensions`, `parse_dimensions`. Unchanged for others: the JSON key `size`, the column, `--size`, the messages."
+        ),
     ),
 )
 
-CARRIER_TEST = '''\
+CARRIER_TEST = """\
 import pytest
 
 from parcels.money import Money
@@ -830,7 +898,7 @@ def test_what_is_wrong_is_said_with_file_line_and_column(tmp_path, text, message
 
 def test_an_empty_line_is_no_row(tmp_path):
     assert len(load(tmp_path, OURS + "\\n").rows) == 1
-'''
+"""
 
 TABLE_FILE = '''\
 """Tariff tables as files: ours, and as the carrier sends them."""
@@ -912,7 +980,8 @@ CARRIER = Turn(
         say(
             "A `KeyError: 'zone'` from deep inside. The table in its present form, and who else calls `load`.",
             read("parcels/tariffs.py"),
-            search("Tariffs.load", path="parcels"), search("Tariffs.load", path="tests"),
+            search("Tariffs.load", path="parcels"),
+            search("Tariffs.load", path="tests"),
         ),
         say(
             "Reading files is a job of its own by now; I put it into a module `table_file`, and `Tariffs.load` only builds rows. The way "
@@ -946,10 +1015,14 @@ CARRIER = Turn(
 ''',
             ),
             patch("parcels/tariffs.py", "import csv\nfrom bisect", "from bisect"),
-            patch("parcels/tariffs.py", "from parcels.money import Money\n",
-                  "from parcels.money import Money\nfrom parcels.table_file import read_table\n"),
-            patch("parcels/tariffs.py",
-                  'COLUMNS = ("zone", "service", "from_grams", "to_grams", "base", "per_kg")\n', ""),
+            patch(
+                "parcels/tariffs.py",
+                "from parcels.money import Money\n",
+                "from parcels.money import Money\nfrom parcels.table_file import read_table\n",
+            ),
+            patch(
+                "parcels/tariffs.py", 'COLUMNS = ("zone", "service", "from_grams", "to_grams", "base", "per_kg")\n', ""
+            ),
         ),
         say("", run(TESTS)),
         say(
@@ -965,13 +1038,13 @@ CARRIER = Turn(
             patch(
                 "parcels/cli.py",
                 "    return options.run(options, Tariffs.load(options.tariffs))\n",
-                '''    try:
+                """    try:
         tariffs = Tariffs.load(options.tariffs)
     except (OSError, ValueError) as error:
         print(f"parcels: {error}", file=sys.stderr)
         return 2
     return options.run(options, tariffs)
-''',
+""",
             ),
         ),
         say(
@@ -982,8 +1055,13 @@ CARRIER = Turn(
                 "rm broken.csv carrier.csv; " + TESTS + "; PYTHONPATH=. python tools/sweep.py"
             ),
         ),
-        say("", run("git add -A && git commit -q -m 'Tariff tables: the carrier form loads too, errors name file, line and column' "
-                    "&& git show HEAD -- parcels")),
+        say(
+            "",
+            run(
+                "git add -A && git commit -q -m 'Tariff tables: the carrier form loads too, errors name file, line and column' "
+                "&& git show HEAD -- parcels"
+            ),
+        ),
         say(
             "`--tariffs` takes both forms: comma or semicolon, decimal point or comma, with or without byte order mark, the carrier's column "
             "names included. A bad file is one line such as `broken.csv:3: base: 'cheap' is not an amount`, exit code 2; missing columns are "
@@ -1022,22 +1100,37 @@ RELEASE = Turn(
     "That is enough for a version. Please prepare it: number, notes, everything that belongs to it, and the tag. Do not push anything.",
     (
         say("There is a skill for that.", skill("release-notes")),
-        say("Commits, and every place where the version stands.",
-            run("git log --stat --format='%h %s%n%n%b'"), search("0.3.2", path="parcels"), run("grep -n 0.3.2 *.toml *.md")),
-        say("There are changes in behaviour (prices, zones), so before 1.0 the middle number: 0.4.0. Notes for somebody with five minutes.",
-            write("CHANGELOG.md", NOTES + "\n## 0.3.2\n\n- `batch` reads the country from the third column.\n\n## 0.3.1\n\n"
-                  "- Express is offered to all zones.\n\n## 0.3.0\n\n- First version with a tariff table.\n"),
+        say(
+            "Commits, and every place where the version stands.",
+            run("git log --stat --format='%h %s%n%n%b'"),
+            search("0.3.2", path="parcels"),
+            run("grep -n 0.3.2 *.toml *.md"),
+        ),
+        say(
+            "There are changes in behaviour (prices, zones), so before 1.0 the middle number: 0.4.0. Notes for somebody with five minutes.",
+            write(
+                "CHANGELOG.md",
+                NOTES + "\n## 0.3.2\n\n- `batch` reads the country from the third column.\n\n## 0.3.1\n\n"
+                "- Express is offered to all zones.\n\n## 0.3.0\n\n- First version with a tariff table.\n",
+            ),
             patch("pyproject.toml", 'version = "0.3.2"', 'version = "0.4.0"'),
-            patch("parcels/__init__.py", '__version__ = "0.3.2"', '__version__ = "0.4.0"')),
+            patch("parcels/__init__.py", '__version__ = "0.3.2"', '__version__ = "0.4.0"'),
+        ),
         say(
             "The list before the tag: tests on a clean checkout, examples of the README as they stand there.",
-            run("git commit -q -a -m 'Version 0.4.0' && git clone -q . ../clean && cd ../clean && python -m pytest -v --no-header; cd - > /dev/null"),
-            run("python -m parcels quote --to NO --weight 2.0; "
+            run(
+                "git commit -q -a -m 'Version 0.4.0' && git clone -q . ../clean && cd ../clean && python -m pytest -v --no-header; cd - > /dev/null"
+            ),
+            run(
+                "python -m parcels quote --to NO --weight 2.0; "
                 "python -m parcels quote --to NO --weight 2.0 --service express --size 60x40x30; "
-                "python -m parcels batch data/orders.csv"),
+                "python -m parcels batch data/orders.csv"
+            ),
         ),
-        say("All hold. The tag, and what a user would get.",
-            run("git tag v0.4.0 && git describe --tags && git status --short && git diff --stat HEAD~6")),
+        say(
+            "All hold. The tag, and what a user would get.",
+            run("git tag v0.4.0 && git describe --tags && git status --short && git diff --stat HEAD~6"),
+        ),
         say(
             "Version 0.4.0 is tagged here and not pushed. The notes say loudly that prices were too low since 0.3.0 and how to list them. "
             "Tests pass on a clean clone, the three examples of the README run as they stand."
@@ -1050,15 +1143,28 @@ HANDOVER = Turn(
     "hand-over for her into HANDOVER.md: what was wrong and why, how the pieces hang together, which commands she needs, what is open. "
     "One page.",
     (
-        say("I read what is there now rather than what I remember.",
-            read("parcels/pricing.py"), read("parcels/cli.py"), read("parcels/zones.py"), read("parcels/money.py")),
-        say("", run("git log --oneline; wc -l parcels/*.py tests/*.py tools/*.py; grep -rnE 'TO.?DO|FIX.?ME|XXX' parcels tests tools; " + TESTS),
-            run("PYTHONPATH=. python tools/sweep.py; PYTHONPATH=. python tools/count_lookups.py")),
+        say(
+            "I read what is there now rather than what I remember.",
+            read("parcels/pricing.py"),
+            read("parcels/cli.py"),
+            read("parcels/zones.py"),
+            read("parcels/money.py"),
+        ),
+        say(
+            "",
+            run(
+                "git log --oneline; wc -l parcels/*.py tests/*.py tools/*.py; grep -rnE 'TO.?DO|FIX.?ME|XXX' parcels tests tools; "
+                + TESTS
+            ),
+            run("PYTHONPATH=. python tools/sweep.py; PYTHONPATH=. python tools/count_lookups.py"),
+        ),
         say(
             "Open ends I know of: orders above 31.5 kg by volume have no price; the surcharge for remote places goes by exact code, so "
             "`IS-1` would not pay it. I check that last one before I write it down.",
-            run("python -m parcels quote --to IS --weight 1; python -m parcels quote --to IS-1 --weight 1; "
-                "python -m parcels quote --to is --weight 1"),
+            run(
+                "python -m parcels quote --to IS --weight 1; python -m parcels quote --to IS-1 --weight 1; "
+                "python -m parcels quote --to is --weight 1"
+            ),
         ),
         say(
             "So it is: a region of Iceland, or the code in small letters, does not pay the fee. It is a fault, found now, not asked for; it "
@@ -1087,7 +1193,12 @@ HANDOVER = Turn(
                 "4. v0.4.0 is tagged locally and not pushed.\n",
             ),
         ),
-        say("", run("git add -A && git commit -q -m 'A hand-over for Mira' && git log --oneline | head -n 3 && git status --short")),
+        say(
+            "",
+            run(
+                "git add -A && git commit -q -m 'A hand-over for Mira' && git log --oneline | head -n 3 && git status --short"
+            ),
+        ),
         say(
             "HANDOVER.md is committed: how the pieces hang together, the three faults and the tests that guard them, four commands, four open "
             "points. The first of these I found while checking: the remote fee goes by the exact code, so `IS-1` or `is` does not pay it. "

@@ -1,0 +1,1 @@
+"""Naive models, paired with the real thing; the model is the spec."""
