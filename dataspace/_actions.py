@@ -14,6 +14,7 @@ from ._pattern import Observe
 from ._state import State
 
 if TYPE_CHECKING:
+    from ._crash import Crashed
     from ._facet import Facet
     from ._handles import FactHandle, Observer
     from ._leaves import Record
@@ -24,6 +25,7 @@ STOPPED = State.STOPPED
 
 __all__ = [
     "CALL",
+    "CRASH",
     "LATER",
     "NOTE",
     "OBSERVE",
@@ -50,6 +52,8 @@ class Cause(NamedTuple):
     by: Any
     kind: str
     before: Cause | None
+    turn: int | None = None
+    """The number of the turn that it caused; only a trace counts them."""
 
 
 class Call:
@@ -171,6 +175,10 @@ def _drop_task(task: Task) -> None:
         task.facet.tasks.discard(task)
 
 
+def _tell_crash(ds: Turns, crash: Crashed, cause: Cause | None) -> None:
+    ds._stand_crash(crash, cause)
+
+
 def _nothing(ds: Turns, what: Any, cause: Cause | None) -> None:
     pass
 
@@ -192,5 +200,6 @@ SPAWN = Op("spawn", _call, _free_name)
 LATER = Op("later", _call, _drop_call)
 TASK = Op("task", _start, _drop_task)
 STOP = Op("stop", _stop, _keep)
+CRASH = Op("crash", _tell_crash, _harmless)
 NOTE = Op("note", _nothing, _unnote)
 """Nothing to commit; what it acts on is the function that undoes a change already made."""

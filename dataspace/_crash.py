@@ -43,7 +43,7 @@ def reason_of(error: BaseException) -> str:
 
 def chain(cause: Cause | None, links: int = 6) -> str:
     shown: list[str] = []
-    while cause is not None and len(shown) < links:
+    while cause is not None and cause.by is not None and len(shown) < links:
         shown.append(f"{cause.by.facet.actor.name} {cause.kind} {cause.by!r}")
         cause = cause.before
-    return " <- ".join(shown) + (" <- ..." if cause is not None else "")
+    return " <- ".join(shown) + (" <- ..." if cause is not None and cause.by is not None else "")

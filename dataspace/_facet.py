@@ -125,11 +125,15 @@ class Facet:
         if type(handle) is not FactHandle:
             with Turn(self):
                 ds._let_go(handle)
-        elif ds._actor is None:
-            ds._commit_alone(RETRACT, handle, actor)
-        else:
+        elif ds._actor is not None:
             handle.state = State.STOPPING
             ds._actions.append((RETRACT, handle))
+        elif ds._wrapped or not actor.keep:
+            ds._commit_alone(RETRACT, handle, actor)
+        else:
+            RETRACT.commit(ds, handle, None)
+            if ds._queue and not ds._draining:
+                ds._drain()
 
     def replace(self, handle: Handle | None, fact: Any) -> Handle:
         """Publish `fact`, then let go of `handle`, in one turn: there is no instant without the fact.

@@ -18,7 +18,7 @@ from threading import get_ident
 from types import CoroutineType
 from typing import Any, NoReturn
 
-from ._actions import CALL, STOP, Cause, Op
+from ._actions import CALL, CRASH, STOP, Cause, Op
 from ._crash import Crashed, caused, chain, reason_of
 from ._facet import Actor, Facet
 from ._handles import Handle, Observer
@@ -80,18 +80,24 @@ class Turns:
 
     def _commit_alone(self, op: Op, what: Any, actor: Actor) -> None:
         """A turn of one action."""
-        op.commit(self, what, None)
+        self._release(actor, [(op, what)], None)
         if not actor.keep:
             self._check_idle(actor, None)
         if self._queue and not self._draining:
             self._drain()
 
     def _commit(self, actor: Actor, actions: list[tuple[Op, Any]], cause: Cause | None) -> None:
-        """Release what a turn did.  It cannot fail: all that can was checked when the action was asked for."""
-        for op, what in actions:
-            op.commit(self, what, cause)
+        self._release(actor, actions, cause)
         if not actor.keep:
             self._check_idle(actor, cause)
+
+    def _release(self, actor: Actor, actions: list[tuple[Op, Any]], cause: Cause | None) -> None:
+        """Release what a turn did.  It cannot fail: all that can was checked when the action was asked for.
+
+        Everything that happens comes through here, but for the short cut in `Facet.publish`; a trace wraps it.
+        """
+        for op, what in actions:
+            op.commit(self, what, cause)
 
     def _check_idle(self, actor: Actor, cause: Cause | None) -> None:
         """An actor that holds nothing any more ends."""
@@ -181,7 +187,7 @@ class Turns:
         spent = self._left < 0
         limit = f"{self._max_turns} turns" if spent else f"{self._max_depth} turns in a row"
         error = RunawayError(f"one outside event caused more than {limit}; the last: {chain(cause)}")
-        culprits = [cause.by.facet.actor] if cause is not None else []
+        culprits = [cause.by.facet.actor] if cause is not None and cause.by is not None else []
         if kind is CALL or spent:
             culprits += [observer.facet.actor for observer in observers]
         for actor in culprits:
@@ -231,11 +237,9 @@ class Turns:
         for facet in facets:
             facet.state = State.STOPPED
             facet._cancel_tasks()
-        for handle in handles:
-            handle.release.commit(self, handle, cause)
         crash = Crashed(actor.name, reason_of(error), next(self._crash_count))
         self._end(actor, error)
-        self._stand_crash(crash, cause)
+        self._release(actor, [*[(handle.release, handle) for handle in handles], (CRASH, crash)], cause)
         for hook in actor.crash_hooks:
             self._guard(hook, error, crash)
         self._guard(lambda e: self._on_crash(crash, e), error, None)

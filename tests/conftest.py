@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 CHECKOUT = Path(__file__).resolve().parent.parent
+collect_ignore = ["hermes/project"]  # the code base that a recorded session works on, with tests of its own
 
 # No deadlines: a slow machine is no counterexample.  `dev` draws the same examples every time, so that a red test stays
 # red while one looks at it; `deep` looks for new ones.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,21 +30,17 @@ def modules(package: str) -> list[Path]:
     return sorted((CHECKOUT / package).rglob("*.py"))
 
 
-def imports(tree: ast.AST, *, for_types_too: bool) -> Iterator[str]:
-    """The top-level names of everything a module imports, wherever in it; imports for type checkers on request."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield str(node.module).split(".")[0]
-        elif isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
-            if for_types_too:
-                yield from imports(node, for_types_too=True)
-            else:
-                for alternative in node.orelse:
-                    yield from imports(alternative, for_types_too=False)
-        else:
-            yield from imports(node, for_types_too=for_types_too)
+def imports(node: ast.AST, *, for_types_too: bool) -> Iterator[str]:
+    """The top-level names of everything that is imported, wherever in a module; imports for type checkers on request."""
+    children: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    if isinstance(node, ast.Import):
+        yield from (alias.name.split(".")[0] for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.level == 0:
+        yield str(node.module).split(".")[0]
+    elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not for_types_too:
+        children = node.orelse
+    for child in children:
+        yield from imports(child, for_types_too=for_types_too)
 
 
 def imported(path: Path, *, for_types_too: bool) -> set[str]:
@@ -94,3 +90,19 @@ def test_importing_us_does_not_import_trio() -> None:
     program = "import sys, dataspace, engines; print(*sorted({'trio', 'cattrs', 'rich', 'click'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True)
     assert "" == done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("source", "always", "with_types"),
+    [
+        ("import a.b, c\nfrom d.e import f", {"a", "c", "d"}, {"a", "c", "d"}),
+        ("from . import a\nfrom .b import c", set(), set()),
+        ("def f():\n    try:\n        import a\n    except ImportError:\n        pass", {"a"}, {"a"}),
+        ("if TYPE_CHECKING:\n    import a\nelse:\n    import b", {"b"}, {"a", "b"}),
+    ],
+)
+def test_imports_are_seen_wherever_they_stand(source: str, always: set[str], with_types: set[str]) -> None:
+    """The helper above sees imports in functions and branches, and tells those for type checkers apart."""
+    tree = ast.parse(source)
+    assert always == set(imports(tree, for_types_too=False))
+    assert with_types == set(imports(tree, for_types_too=True))

@@ -25,7 +25,7 @@ from ..transcript import (
     text_of,
 )
 from ..transcript.rows import ROLES
-from .fold import findings, ranked
+from .fold import findings
 from .lexer import lex
 from .limits import Limits
 from .plan import Plan, plan_compaction
@@ -133,13 +133,13 @@ def _summary(plan: Plan, folded: Sequence[Group], worn: Sequence[Group], kept: M
     new = evolve(findings(reader, folded, len(old.requests)), prose=prose)
     summary = evolve(merge(old, new), compactions=old.compactions + 1)
     size = min(room, plan.summary_room) * 4 - 32
-    requests = [text_of(row) for row in kept if is_real_user(row)]
-    gone = [reader.tokens(at) for group in (*folded, *worn, *_shrunk(plan)) for at in range(group.start, group.stop)]
+    requests = tuple(text_of(row) for row in kept if is_real_user(row))
+    gone = tuple(sorted(at for group in (*folded, *worn, *_shrunk(plan)) for at in range(group.start, group.stop)))
     known = (*old.identifiers, *lex(render(evolve(old, identifiers=()))))
     standing = reader.standing(kept)
-    tokens = ranked(gone, known, "\n".join([*summary.requests, *requests]), plan.wanted)
+    tokens = reader.ranked(gone, known, "\n".join([*summary.requests, *requests]))
     tokens = tuple(token for token in tokens if token not in standing)
-    summary = fit(evolve(summary, identifiers=tokens), size, reader.compare(summary, requests), plan.wanted)
+    summary = fit(evolve(summary, identifiers=tokens), size, reader.compare(summary.requests, requests, summary.shared), plan.wanted)
     text = render(evolve(summary, identifiers=()))
     there = lex(text)
     return evolve(summary, identifiers=_fill((token for token in tokens if token not in there), size - bytes_of(text) - 24))

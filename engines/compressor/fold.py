@@ -7,8 +7,8 @@ folded; the identifiers of groups that are only worn down are remembered too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from attrs import define, field, frozen
 
@@ -32,6 +32,7 @@ from .wording import best_sentence, clip, excerpt, mentions, one_line, sentences
 
 __all__ = ["Reader", "Step", "findings", "ranked"]
 
+T = TypeVar("T")
 _UNDONE = re.compile(r"(?i)\b(?:todo|to do|next step|next,|still (?:need|have)|remain(?:s|ing)|not yet|left to|will (?:now|then|next))\b")
 _PATHLIKE = re.compile(r"^[\w.~/@+-]*[./][\w./@+-]*$")
 
@@ -52,65 +53,66 @@ class Step:
 
 @define
 class Reader:
-    """Reads the rows of one list, each at most once, and never more than `most` characters of one."""
+    """Reads the rows of one list, each at most once, and never more than `most` characters of one.
+
+    It remembers what it has worked out, since a compaction may try more than one way to divide the rows.
+    """
 
     rows: Messages
     most: int
     wanted: tuple[str, ...] = ()
-    _texts: dict[int, str] = field(factory=dict, init=False)
-    _tokens: dict[int, dict[str, Kind]] = field(factory=dict, init=False)
-    _kept: dict[int, tuple[Row, frozenset[str]]] = field(factory=dict, init=False)
-    _steps: dict[int, tuple[Step, ...]] = field(factory=dict, init=False)
-    _compared: tuple[Any, Compared] | None = field(default=None, init=False)
-    _noise: frozenset[str] | None = field(default=None, init=False)
+    _known: dict[Any, Any] = field(factory=dict, init=False)
 
     def text(self, at: int) -> str:
         """Return the text of a row without secrets; the middle of a giant one is left out."""
-        found = self._texts.get(at)
-        if found is None:
-            found = self._texts[at] = redact(excerpt(text_of(self.rows[at]), self.most))
-        return found
+        return self._once(("text", at), lambda: redact(excerpt(text_of(self.rows[at]), self.most)))
 
     def calls(self, at: int) -> tuple[Call, ...]:
         """Return the calls of a row, their arguments without secrets."""
-        found = []
-        for call in calls_of(self.rows[at]):
+
+        def clean(call: Call) -> Call:
             whole = len(call.arguments) <= self.most
-            found.append(call._replace(arguments=redact(call.arguments if whole else excerpt(call.arguments, self.most))))
-        return tuple(found)
+            return call._replace(arguments=redact(call.arguments if whole else excerpt(call.arguments, self.most)))
+
+        return self._once(("calls", at), lambda: tuple(map(clean, calls_of(self.rows[at]))))
 
     def tokens(self, at: int) -> dict[str, Kind]:
         """Return the identifiers in a row: in its text and in the arguments of its calls."""
-        found = self._tokens.get(at)
-        if found is None:
-            found = self._tokens[at] = lex(_said(self.text(at), self.calls(at)))
-        return found
+        return self._once(("tokens", at), lambda: lex(_said(self.text(at), self.calls(at))))
 
     def standing(self, rows: Iterable[Row]) -> frozenset[str]:
-        """Return the identifiers in rows that stay; what is only ever looked up here is not redacted."""
-        found: set[str] = set()
-        for row in rows:
-            known = self._kept.get(id(row))
-            if known is None or known[0] is not row:
-                known = self._kept[id(row)] = (row, frozenset(lex(_said(text_of(row), calls_of(row)))))
-            found.update(known[1])
-        return frozenset(found)
+        """Return the identifiers in rows that stay; these are only looked up, so secrets need no care."""
+        tokens = [self._once((row, "standing"), lambda: frozenset(lex(_said(text_of(row), calls_of(row))))) for row in rows]
+        return frozenset().union(*tokens)
 
-    def compare(self, summary: Summary, kept: Sequence[str]) -> Compared:
-        """Compare the requests of a summary with each other and those that are `kept`; remembers the last answer."""
-        asked = (summary.requests, tuple(kept), summary.shared)
-        if self._compared is None or self._compared[0] != asked:
-            self._compared = (asked, compare(*asked, self.wanted))
-        return self._compared[1]
+    def decision(self, at: int) -> str:
+        """Return the sentence of a row that tells most."""
+        return self._once(("decision", at), lambda: best_sentence(self.text(at), 200, self.wanted))
 
     def steps(self, group: Group) -> tuple[Step, ...]:
         """Return the calls of a group in order, each with what became of it."""
-        found = self._steps.get(group.start)
-        if found is None:
-            found = self._steps[group.start] = tuple(self._read(group))
-        return found
+        return self._once(("steps", group.start), lambda: tuple(self._steps(group)))
 
-    def _read(self, group: Group) -> Iterable[Step]:
+    def compare(self, requests: tuple[str, ...], kept: tuple[str, ...], shared: tuple[str, ...]) -> Compared:
+        """Compare requests with each other and with those that are `kept`."""
+        return self._once((requests, kept, shared), lambda: compare(requests, kept, shared, self.wanted))
+
+    def ranked(self, gone: tuple[int, ...], old: tuple[str, ...], asked: str) -> tuple[str, ...]:
+        """Rank the identifiers of the rows `gone` together with the `old` ones; see `ranked`."""
+        return self._once((gone, old, asked), lambda: ranked([self.tokens(at) for at in gone], old, asked, self.wanted))
+
+    def noise(self) -> frozenset[str]:
+        """Return the shapes of lines that say nothing because so many results begin or end with them."""
+        return self._once("noise", lambda: noise_in(text_of(row) for row in self.rows if role_of(row) == "tool"))
+
+    def _once(self, key: Any, make: Callable[[], T]) -> T:
+        try:
+            return self._known[key]  # type: ignore[no-any-return]
+        except KeyError:
+            self._known[key] = made = make()
+            return made
+
+    def _steps(self, group: Group) -> Iterable[Step]:
         results: dict[str, list[int]] = {}
         for at in range(group.start + 1, group.stop):
             results.setdefault(call_id(self.rows[at]) or "", []).append(at)
@@ -122,12 +124,6 @@ class Reader:
             size = 0 if at is None else len(text_of(self.rows[at]))
             target = target_of(call)
             yield Step(call, target.text, outcome, size, skill_of(call, text), target.path, target.command, target.writes)
-
-    def noise(self) -> frozenset[str]:
-        """Return the lines that say nothing because so many results begin or end with them."""
-        if self._noise is None:
-            self._noise = noise_in(text_of(row) for row in self.rows if role_of(row) == "tool")
-        return self._noise
 
 
 @define
@@ -197,7 +193,7 @@ def _fold(reader: Reader, group: Group, notes: _Notebook) -> None:
         best = sorted(range(len(lines)), key=lambda at: -worth(lines[at]))[:12]
         notes.notes += [Item(one_line(lines[at], 240)) for at in sorted(best)]
     elif role_of(row) == "assistant":
-        decided = best_sentence(text, 200, reader.wanted)
+        decided = reader.decision(group.start)
         if len(decided) > 12:
             notes.decided.append(Item(decided, notes.turn))
         for step in reader.steps(group):

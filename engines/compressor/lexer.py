@@ -19,8 +19,8 @@ Kind = Literal["url", "path", "error", "name", "hash", "number", "line"]
 KIND_WORTH: dict[Kind, float] = {"path": 3.0, "error": 3.0, "hash": 2.2, "name": 2.0, "url": 2.5, "number": 1.2, "line": 0.4}
 
 _IN = r"\w./:@~+#%?=&-"
-_CHUNK = re.compile(rf"(?<![{_IN}])[a-z]*+[\d_/.A-Z:@~+#%?=&-][{_IN}]{{2,300}}")  # not a plain word of small letters
-_CALLED = re.compile(r"\b([A-Za-z_]\w{2,80}+)\(")  # possessive: no second look at a word
+_CHUNK = re.compile(rf"(?<![{_IN}])[a-z]*+(?:\(|[\d_/.A-Z:@~+#%?=&-][{_IN}]{{2,300}}\(?)")  # no plain word, unless it is called
+_CALLED = re.compile(r"[A-Za-z_]\w{2,}$")
 _SPLIT = re.compile(r"[^\w.+-]+|\.\.+")
 _FILE = re.compile(r"[\w.+-]*\w\.[A-Za-z]\w{0,5}")
 _ENDINGS = frozenset(
@@ -39,8 +39,6 @@ def lex(text: str) -> dict[str, Kind]:
     for chunk in dict.fromkeys(_CHUNK.findall(text)):
         for token, kind in classify(chunk):
             found.setdefault(token, kind)
-    for name in dict.fromkeys(_CALLED.findall(text)):
-        found.setdefault(name, "name")
     return found
 
 
@@ -58,7 +56,10 @@ def count(rows: Iterable[Mapping[str, Kind]]) -> tuple[Counter[str], dict[str, K
 
 @lru_cache(maxsize=8192)
 def classify(chunk: str) -> tuple[tuple[str, Kind], ...]:
-    """Return the identifiers in one chunk of text without blanks."""
+    """Return the identifiers in one chunk of text without blanks; one that ends in `(` names what is called."""
+    if chunk[-1] == "(":
+        called = _CALLED.search(chunk[:-1])
+        return (*(classify(chunk[:-1]) if len(chunk) > 4 else ()), *(((called[0], "name"),) if called else ()))
     if "://" in chunk:
         at = chunk.find("http")
         return ((chunk[at:].rstrip(".,:;?&#=-"), "url"),) if at >= 0 else ()

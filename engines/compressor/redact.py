@@ -27,7 +27,6 @@ class _Rule:
     instead: str
 
 
-_KEYS = tuple(f"{kind}{dash}key" for kind in ("api", "access", "private", "auth", "encryption", "signing") for dash in ("", "_", "-"))
 _BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
 _RULES = (
     _Rule(  # Authorization: Bearer abc, "Authorization": "token abc"
@@ -38,7 +37,7 @@ _RULES = (
     _Rule(("cookie",), re.compile(r"(?i)(\bcookie[\\\"']*\s*:\s*[\\\"']*)[^\"'\\\n]+"), rf"\1{REDACTED}"),
     _Rule(("bearer",), re.compile(r"(?i)(\bbearer\s+)(?!\[)[\w.~+/=-]{8,}"), rf"\1{REDACTED}"),
     _Rule(  # name=value, "name": "value", --name value, where the name ends in key, token, secret, password ...
-        (*_KEYS, "token", "secret", "passw", "passphrase", "pwd", "credential"),
+        ("_key", "-key", "apikey", "accesskey", "privatekey", "secretkey", "authkey", "token", "secret", "passw", "passphrase", "pwd", "credential"),
         re.compile(
             r"(?i)((?:(?:api|access|private|secret|auth|encryption|signing)[_-]?key(?:[_-]?id)?|secret|token|passwd|password|passphrase|pwd|credentials?)"
             r"(?:[\\\"']*\s*(?:=>|[:=])\s*|[ =](?<=--token[ =])|[ =](?<=--secret[ =])|[ =](?<=--password[ =])|[ =](?<=-key[ =]))[\\\"']*)"

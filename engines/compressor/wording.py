@@ -9,13 +9,14 @@ from ..transcript import SUMMARY_END, SUMMARY_HEAD
 
 __all__ = ["best_sentence", "bytes_of", "clip", "clip_bytes", "excerpt", "focus_words", "lines_with", "lowered", "mentions", "one_line", "sentences", "worth"]
 
-_SENTENCE = re.compile(r"(?<=[.!?:;])\s+(?=[^a-z\s])|\s*\n\s*|\s*…\s*")
+_SENTENCE = re.compile(r"(?<=[.!?:;]) +(?=[^a-z\s])|[\n…]")
 _CUES = frozenset(
     "because since therefore instead decide decided decision chose choose found turned turns cause issue problem bug fix fixed fixes must never "
     "always should cannot can't won't works worked fail fails failed failing wrong correct success successful successfully confirmed means only "
     "error errors exception timed agreed prefer prefers answer result root reason needs requires".split()
 )
-_EDGES = ".,;:!?()[]{}\"'"
+_WORDS = re.compile(r"[a-z']+")
+_TELLING = re.compile(r"[\d_/`]+")
 _MARKS = ((SUMMARY_HEAD, "[compressed summary]"), (SUMMARY_END, "[end of summary]"))
 
 
@@ -63,13 +64,8 @@ def sentences(text: str) -> list[str]:
 
 def worth(sentence: str) -> float:
     """How much a sentence seems to tell: words of reason and result, names and numbers; 1 for a plain one."""
-    cues = names = 0
-    for word in sentence.split():
-        bare = word.strip(_EDGES)
-        if bare.isalpha():
-            cues += bare.lower() in _CUES
-        elif bare:
-            names += 1
+    cues = len(_CUES.intersection(_WORDS.findall(sentence.lower())))
+    names = len(_TELLING.findall(sentence))
     return 1.0 + min(cues, 3) * 0.8 + min(names, 4) * 0.5 - (0.8 if len(sentence) < 25 else 0.0)
 
 

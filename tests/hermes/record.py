@@ -103,6 +103,7 @@ def lay_out(root: Path) -> dict[str, str]:
     home, repo, tools = root / "home", root / "repo", root / "bin"
     shutil.copytree(HERE / "skills", home / ".hermes" / "skills" / "team")
     shutil.copytree(HERE / "project", repo, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    (repo / "data").mkdir()  # made by the project's tools, so the checkout has none
     tools.mkdir()
     python = tools / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
