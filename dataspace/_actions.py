@@ -59,11 +59,12 @@ class Cause(NamedTuple):
 class Call:
     """A function to be run as a turn of `facet`'s actor; in the queue it stands where an observer would."""
 
-    __slots__ = ("call", "facet")
+    __slots__ = ("begins", "call", "facet")
 
-    def __init__(self, facet: Facet, call: Callable[[], object]) -> None:
+    def __init__(self, facet: Facet, call: Callable[[], object], *, begins: bool = False) -> None:
         self.facet = facet
         self.call = call
+        self.begins = begins  # the actor, that is: it is its boot
 
     @property
     def state(self) -> State:

@@ -16,7 +16,7 @@ from ._index import Index
 from ._pattern import Pattern, pattern_of
 from ._turns import Turns
 from ._values import is_fact_class
-from .errors import NameTaken, NotAFact, TurnError
+from .errors import NameTaken, NotAFact, RunawayError, TurnError
 
 __all__ = ["Dataspace", "Statistics"]
 
@@ -107,6 +107,9 @@ class Dataspace(Turns):
             raise NameTaken(f"an actor's name is a text that is not empty, not {name!r}")
         if name in self._actors:
             raise NameTaken(f"there is a live actor {name!r} already; give another name, or stop it first")
+        if self._draining and self._left < 0:
+            # Only a crash hook gets here; one that restarts what crashes would go on for ever.
+            raise RunawayError(f"no actor {name!r} any more: one outside event caused more than {self._max_turns} turns")
         return Actor(self, name, keep)
 
     def _spawning(self, boot: Callable[..., object], args: tuple[Any, ...], name: str | None) -> tuple[Op, Call]:
@@ -123,7 +126,7 @@ class Dataspace(Turns):
             actor.root.pending -= 1
             enter(actor.root, args)
 
-        return SPAWN, Call(actor.root, run)
+        return SPAWN, Call(actor.root, run, begins=True)
 
     def _free_names(self, name: str) -> Iterator[str]:
         for n in count(1):

@@ -113,17 +113,25 @@ class Facet:
 
     def retract(self, handle: Handle | None) -> None:
         """Let go of a publication or an observation; of one that is gone, or not this actor's, nothing happens."""
+        ds, actor = self.ds, self.actor
+        if ds._thread != get_ident():
+            ds._check_thread()
         if type(handle) is not FactHandle and not isinstance(handle, Handle):
             if handle is None:
                 return
             raise TypeError(f"retract takes the handle that publish or observe gave, not {handle!r}")
-        ds, actor = self.ds, self.actor
         if handle.state is not ALIVE or handle.facet.actor is not actor:
             return
-        if ds._thread != get_ident() or (ds._actor is not None and ds._actor is not actor):
+        if ds._actor is not None and ds._actor is not actor:
+            if isinstance(ds._actor.error, Stopped):
+                # The task of a lifetime that has ended cleans up: `with other.publish(...)` must not leave its fact.
+                bar, ds._actor = ds._actor, None
+                self.retract(handle)
+                ds._actor = bar
+                return
             self._may_act()
         if type(handle) is not FactHandle:
-            with Turn(self):
+            with Turn(handle.facet):  # alive, which this facet need not be
                 ds._let_go(handle)
         elif ds._actor is not None:
             handle.state = State.STOPPING
@@ -147,8 +155,7 @@ class Facet:
 
     def send(self, message: Any) -> None:
         """Tell those who observe now; nothing is kept.  Raises `NotAFact` like `publish`."""
-        if not self._may_act() and self.state is State.STOPPED:
-            return
+        self._may_act()
         index = self.ds._indexes.get(type(message)) or self.ds._index(message)
         self.ds._act(SEND, record_of(message, index.key(message)), self.actor)
 
@@ -255,6 +262,7 @@ class Facet:
     def later(self, fn: Callable[[], object]) -> None:
         """Ask for a turn of this actor in which `fn()` runs; may be called in a turn of any actor, and is dropped with it."""
         self.ds._check_thread()
+        self.ds._check_bar()
         if self.state is State.STOPPED:
             raise Stopped(f"{self!r} runs nothing any more")
 
@@ -290,7 +298,8 @@ class Facet:
         self.ds._check_thread()
         if self.state is ALIVE:
             if self.ds._actor is self.actor:
-                self.ds._stop(self)
+                with Turn(self):  # a stop action may raise, and be forgiven: then nothing has stopped
+                    self.ds._stop(self)
             else:
                 self.later(lambda: self.ds._stop(self))
         return done if self.ds._runtime is None else self.ds._runtime.ended(self)
@@ -356,9 +365,10 @@ class Facet:
             raise TypeError(f"a hook is a synchronous function, not {hook!r}")
         if self._may_act():
             hooks.append(hook)
-            self.ds._act(NOTE, lambda: hooks.remove(hook), self.actor)
+            self.ds._act(NOTE, hooks.pop, self.actor)  # undone newest first, so it is the last
 
     def _check_runtime(self, what: str) -> None:
+        self.ds._check_thread()
         if self.ds._runtime is None:
             raise TurnError(f"{what} needs an event loop: use open_dataspace() under trio instead of Dataspace()")
 

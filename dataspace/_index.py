@@ -177,8 +177,7 @@ def _views(leaf: Leaf, group: Group) -> Iterator[tuple[Any, ...]]:
         return
     seen: set[Hashable] = set()
     for record in records:
-        args = group.look(record.seen)
-        look = form(args)
+        look = form(group.look(record.seen))
         if look not in seen:
             seen.add(look)
-            yield args
+            yield tuple(group.bag[look][1])  # what older observers saw, and what all will see vanish

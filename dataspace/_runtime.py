@@ -45,6 +45,8 @@ class AsyncDataspace:
         of an async boot, what it does before it first waits is done when this returns.  Raises `NameTaken`.
         """
         self._runtime.check_open()
+        # Cancelled here nothing has happened; afterwards the caller gets what it has to stop.
+        await trio.lowlevel.checkpoint_if_cancelled()
         me = self._core.spawn(boot, *args, name=name)
         await self._runtime.begun(me)
         return me
@@ -87,7 +89,18 @@ async def run_dataspace(
                 except BaseException as error:  # noqa: BLE001 - raised again outside of the nursery, which would wrap it
                     failure = error
     except BaseExceptionGroup as group:
-        if failure is None or group.split(trio.Cancelled)[1] is not None:
+        # Actors' errors do not come this far: it is the end of the program, or a bug.
+        ends = group.split(trio.Cancelled)[1]
+        if ends is not None:
+            own = _apart_from_cancelled(failure)
+            raise (BaseExceptionGroup(ends.message, [own, *ends.exceptions]) if own is not None else ends) from None
+        if failure is None:
             raise
     if failure is not None:
         raise failure
+
+
+def _apart_from_cancelled(error: BaseException | None) -> BaseException | None:
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(trio.Cancelled)[1]
+    return None if isinstance(error, trio.Cancelled) else error

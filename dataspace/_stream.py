@@ -9,7 +9,7 @@ import trio
 
 from ._changes import Backlog
 from ._facet import Facet
-from ._handles import Observer
+from ._handles import Handle, Observer
 from ._pattern import Pattern
 from ._tasks import Change, Changes
 from .errors import ActorCrashed, TurnError
@@ -25,7 +25,7 @@ class Stream(Changes):
         self._pattern = pattern
         self._streams = streams
         self._readers = trio.lowlevel.ParkingLot()
-        self._handle: Observer | None = None
+        self._handle: Handle | None = None
         self.unread = Backlog(pattern)
 
     def __enter__(self) -> Stream:
@@ -41,9 +41,8 @@ class Stream(Changes):
         )
         observer.gone = self._readers.unpark_all
         self._facet._may_act()
-        self._handle = observer
+        self._handle = self._facet._begin(observer)
         self._streams.add(self)
-        self._facet._begin(observer)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -58,6 +57,7 @@ class Stream(Changes):
         if self._handle is None:
             raise TurnError("read changes within their block: with me.changes(pattern) as changes: ...")
         await trio.lowlevel.checkpoint_if_cancelled()
+        waited = False
         while not self.unread:
             if not self._handle.standing:
                 error = self._facet.actor.error
@@ -65,8 +65,12 @@ class Stream(Changes):
                     raise ActorCrashed(f"actor {self._facet.name} crashed: {type(error).__name__}") from error
                 raise StopAsyncIteration
             await self._readers.park()
-        await trio.lowlevel.cancel_shielded_checkpoint()
-        return self.unread.take()
+            waited = True
+        # Taken before the next await: by then another reader may have read it, or the fact be gone again.
+        change = self.unread.take()
+        if not waited:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        return change
 
     def _tell(self, note: Callable[..., None]) -> Callable[..., None]:
         def call(*args: Any) -> None:

@@ -38,11 +38,12 @@ class Work:
                 return None
             raise
 
-    def abandon(self) -> None:
+    def abandon(self, raised: BaseException) -> None:
+        """Nobody waits any more, because of `raised`; an error met before or later is logged, unless it is just that."""
         with self._lock:
             self._abandoned = True
             error = self._error
-        if error is not None:
+        if error is not None and error is not raised:
             self._log(error)
 
     def _log(self, error: BaseException) -> None:

@@ -42,7 +42,7 @@ class Turn:
     ) -> None:
         ds, actor = self.facet.ds, self.facet.actor
         if ds._actor is not actor:
-            if ds._runtime is not None:
+            if ds._runtime is not None and self.mark < 0:
                 ds._runtime.forgive()
             raise TurnError(f"the turn of {actor.name} was ended by an await inside it; nothing it did was kept")
         if self.mark >= 0:

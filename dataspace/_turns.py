@@ -49,6 +49,7 @@ class Turns:
         self._left = max_turns
         self._actor: Actor | None = None  # whose turn it is
         self._actions: list[tuple[Op, Any]] = []  # of that turn
+        self._bar: Actor | None = None  # whose turn it will seem to be when all that waits has been delivered
         self._crashes: deque[Record] = deque()
         self._crash_count = count(1)
         self._observers = 0
@@ -63,10 +64,14 @@ class Turns:
                 "called from another thread than the dataspace's; use ds.from_thread or ds.from_thread_soon"
             )
 
-    def _refuse(self, actor: Actor) -> NoReturn:
-        assert self._actor is not None
-        if self._actor.error is not None:
+    def _check_bar(self) -> None:
+        """Raise while nobody may act: in a task whose lifetime has ended, and after an await inside a turn."""
+        if self._actor is not None and self._actor.error is not None:
             raise type(self._actor.error)(*self._actor.error.args)
+
+    def _refuse(self, actor: Actor) -> NoReturn:
+        self._check_bar()
+        assert self._actor is not None
         raise TurnError(
             f"{actor.name} cannot act in a turn of {self._actor.name}: ask for one of its own with me.later(fn)"
         )
@@ -144,6 +149,8 @@ class Turns:
                 self._deliver(*queue.popleft())
         finally:
             self._draining = False
+            if self._bar is not None:
+                self._actor, self._bar = self._bar, None
 
     def _deliver(self, kind: str, observers: tuple[Any, ...], args: tuple[Any, ...], cause: Cause | None) -> None:
         """Each callback is a turn of its own.  This is `_run`, unrolled: it is where the time goes."""
@@ -154,6 +161,7 @@ class Turns:
         for observer in observers:
             callback = getattr(observer, kind)
             if callback is None or observer.state is not ALIVE:
+                self._left += 1
                 continue
             actor = self._actor = observer.facet.actor
             self._actions = actions
@@ -184,12 +192,14 @@ class Turns:
         about to begin is the last link itself.  Once the number of turns is used up, all who would hear more crash
         too: it ends, whatever they do.
         """
-        spent = self._left < 0
+        hearers = [o for o in observers if getattr(o, kind) is not None and o.state is ALIVE]
+        spent = self._left + len(observers) - len(hearers) < 0
+        if not spent and (cause is None or cause.depth < self._max_depth):
+            return cause
         limit = f"{self._max_turns} turns" if spent else f"{self._max_depth} turns in a row"
         error = RunawayError(f"one outside event caused more than {limit}; the last: {chain(cause)}")
         culprits = [cause.by.facet.actor] if cause is not None and cause.by is not None else []
-        if kind is CALL or spent:
-            culprits += [observer.facet.actor for observer in observers]
+        culprits += [hearer.facet.actor for hearer in hearers if spent or (kind is CALL and hearer.begins)]
         for actor in culprits:
             self._crash(actor, error, None)
         return None

@@ -15,7 +15,7 @@ import pathlib
 import types
 import uuid
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import attrs
 
@@ -62,22 +62,34 @@ def canon(value: Any, where: str = "the value") -> Hashable:
     if cls is bool:
         return (bool, value)
     if cls is float:
-        return (float, _number(value, where))
+        if value != value:  # noqa: PLR0124 - that is how it shows
+            _refuse_nan(where)
+        return (float, value)
     if cls is tuple:
         return (tuple, *[canon(item, f"{where}[{i}]") for i, item in enumerate(value)])
     if cls is frozenset:
         return (frozenset, frozenset([canon(item, f"an item of {where}") for item in value]))
     if cls in _immutable or isinstance(value, (enum.Enum, type)):
-        return (cls, _number(value, where))
+        return (cls, _comparable(value, where))
     if is_fact_class(cls):
         return (cls, *kind_of(cls).key(value, where))
     raise NotAFact(f"{where} is {_describe(cls)}; {_advice(cls)}")
 
 
-def _number(value: Any, where: str) -> Any:
-    if value != value:  # noqa: PLR0124 - that is how it shows, for every type that has one
-        raise NotAFact(f"{where} is not a number (NaN), which is not even equal to itself; leave it out or use None")
+def _comparable(value: Any, where: str) -> Any:
+    """`value`, if it can be looked up again: a commit, which files it, must not fail any more."""
+    try:
+        hash(value)
+        itself = bool(value == value)  # noqa: PLR0124 - NaN is not, in every type that has one
+    except Exception as error:
+        raise NotAFact(f"{where}, a {type(value).__qualname__}, cannot be compared and hashed: {error}") from error
+    if not itself:
+        _refuse_nan(where)
     return value
+
+
+def _refuse_nan(where: str) -> NoReturn:
+    raise NotAFact(f"{where} is not a number (NaN), which is not even equal to itself; leave it out or use None")
 
 
 def _describe(cls: type) -> str:

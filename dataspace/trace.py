@@ -5,7 +5,7 @@
     standing(turns)                    # the facts that stood at the end, from the record alone
     why(turns, n)                      # the chain of causes that led to turn n
 
-A record keeps facts as they are; `TraceFile` writes and reads it as JSON lines.  Recording wraps the one place through
+A record keeps facts as they are; `dump_turns` and `load_turns` make JSON lines of it and read them.  Recording wraps the one place through
 which everything is committed; a dataspace that is not recorded pays nothing.  (The idea of a turn log with causes is
 that of Syndicate's `trace` schema.)
 """
@@ -16,53 +16,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, overload
 
-from attrs import frozen
-
 from ._actions import CALL, CRASH, OBSERVE, PUBLISH, RETRACT, SEND, SPAWN, STOP, UNOBSERVE, Cause, Op
 from ._dataspace import Dataspace
 from ._facet import Actor
 from ._index import Delivery
 from ._pattern import Observe
+from ._trace_lines import Opaque, dump_turns, load_turns
+from ._turn_data import Action, Told, Turn
 from ._values import kind_of
 
 if TYPE_CHECKING:
     from ._runtime import AsyncDataspace
 
-__all__ = ["Action", "Recording", "Told", "Turn", "recording", "standing", "why"]
-
-
-@frozen
-class Action:
-    """One thing a turn did.
-
-    `what` is the fact, message or pattern; `handle` is the number under which it was begun, for what can be let go of.
-    A crash tells its fact, after the retractions that come with it.
-    """
-
-    name: str
-    what: Any = None
-    handle: int | None = None
-
-
-@frozen
-class Told:
-    """Actors `to` were to hear of `args`: a fact, or what was captured of it; `kind` is appeared, vanished or heard."""
-
-    kind: str
-    to: tuple[str, ...]
-    args: tuple[Any, ...]
-
-
-@frozen
-class Turn:
-    """One turn of `actor`.  `cause` is the turn that made it happen, None for what came from outside."""
-
-    n: int
-    cause: int | None
-    actor: str
-    actions: tuple[Action, ...]
-    told: tuple[Told, ...]
-    at: float | None = None
+__all__ = ["Action", "Opaque", "Recording", "Told", "Turn", "dump_turns", "load_turns", "recording", "standing", "why"]
 
 
 @contextmanager
@@ -126,26 +92,28 @@ class Recording(Sequence[Turn]):
                 held += [(PUBLISH, None, record.fact)] * record.count
         if held:
             self._n += 1
-            self._raw.append((self._n, None, "", held, [], self._clock and self._clock()))
+            self._raw.append((self._n, None, "", held, (), self._clock and self._clock()))
 
     def _release(self, actor: Actor, actions: list[tuple[Op, Any]], cause: Cause | None) -> None:
         n = self._n = self._n + 1
-        # A handle's fact may get newer readings; all else of what is acted on stays as it is.
-        done = [(op, what, what.record.fact if op is PUBLISH or op is RETRACT else None) for op, what in actions]
-        earlier = None
-        if cause is None:
-            mine = Cause(0, None, "outside", None, n)
-        else:
-            mine = Cause(cause.depth, cause.by, cause.kind, cause.before, n)
-            earlier = cause.before.turn if cause.before is not None else None
         queue = self._core._queue
         before = len(queue)
+        # A handle's fact may get newer readings; all else of what is acted on stays as it is.
+        done = []
+        for op, what in actions:
+            done.append((op, what, what.record.fact if op is PUBLISH or op is RETRACT else None))
+        earlier, mine = None, _new(Cause, (0, None, "outside", None, n))
+        if cause is not None:
+            mine = _new(Cause, (cause.depth, cause.by, cause.kind, cause.before, n))
+            earlier = cause.before.turn if cause.before is not None else None
         self._inner(actor, actions, mine)
-        told = [queue[position] for position in range(before - len(queue), 0)]
+        new = len(queue) - before
+        told = () if not new else (queue[-1],) if new == 1 else tuple([queue[position] for position in range(-new, 0)])
         self._raw.append((n, earlier, actor.name, done, told, self._clock and self._clock()))
 
 
-_Raw = tuple[int, int | None, str, list[tuple[Op, Any, Any]], list[Delivery], float | None]
+_new = tuple.__new__  # half the time of a named tuple's own
+_Raw = tuple[int, int | None, str, list[tuple[Op, Any, Any]], tuple[Delivery, ...], float | None]
 
 
 def _turn(raw: _Raw) -> Turn:

@@ -103,12 +103,23 @@ class Wire:
             plain = sorted((self._dump(item) for item in plain), key=repr)
         return {codec.name: plain}
 
+    def dump_value(self, value: Any) -> Any:
+        """A fact, or whatever a fact may hold, as plain JSON that says of itself what it is."""
+        return self._dump(value)
+
     # -- in -----------------------------------------------------------------------------------------------------------
 
     def load(self, data: Any) -> Any:
         """The fact that `data` says; what `dump` gave comes back equal, type by type."""
         try:
             return self._load_fact(data, object)
+        except RecursionError:
+            raise WireError("nested too deeply") from None
+
+    def load_value(self, data: Any) -> Any:
+        """What `dump_value` gave."""
+        try:
+            return self._load_any(data, Any)
         except RecursionError:
             raise WireError("nested too deeply") from None
 

@@ -10,10 +10,12 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import Context
 from types import CoroutineType
 from typing import Any, TypeVar
 
 from dataspace import Facet, where
+from engines.context import AskerContext
 from engines.facts import Answered, Asked, Role, Serving
 from engines.messages import Messages
 from engines.working import Working
@@ -56,7 +58,7 @@ async def blocking(me: Facet, asked: Asked, fn: Callable[..., T], *args: Any) ->
             with suppress(trio.RunFinishedError):
                 token.run_sync_soon(engine.retract, working)
 
-    result = await me.blocking(call, context=asked.context)
+    result = await me.blocking(call, context=_variables(asked))
     engine.retract(working)
     return result
 
@@ -65,7 +67,7 @@ def _synchronous(work: Work) -> Callable[[Facet, Asked], None]:
     def body(me: Facet, asked: Asked) -> None:
         try:
             with me.turn():  # of work that fails nothing remains
-                result = work(me, asked) if asked.context is None else asked.context.copy().run(work, me, asked)
+                result = _run(work, me, asked)
                 answer = _answer(me, asked, result)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in the work is the answer to the question
             answer = _failure(me, asked, error)
@@ -85,12 +87,23 @@ def _asynchronous(work: Callable[[Facet, Asked], Awaitable[Any]]) -> Callable[[F
         me.send(answer)
 
     async def body(me: Facet, asked: Asked) -> None:
-        if asked.context is None:
+        variables = _variables(asked)
+        if variables is None:
             await run(me, asked)
         else:
-            me.task(run, me, asked, context=asked.context)
+            me.task(run, me, asked, context=variables)
 
     return body
+
+
+def _variables(asked: Asked) -> Context | None:
+    wrapped: AskerContext | None = asked.context
+    return None if wrapped is None else wrapped.copy()
+
+
+def _run(work: Work, me: Facet, asked: Asked) -> Any:
+    variables = _variables(asked)
+    return work(me, asked) if variables is None else variables.run(work, me, asked)
 
 
 def _answer(me: Facet, asked: Asked, result: Any) -> Answered:

@@ -6,12 +6,13 @@ import json
 import re
 from collections import Counter
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.hermes.host import _loopback_only
-from tests.hermes.record import record
+from tests.hermes.record import neutraliser, record
 from tests.hermes.script import SESSION, SHORT
 from tests.hermes.server import tokens
 
@@ -102,6 +103,25 @@ def test_the_demo_names_no_machine(demo: list[dict[str, Any]]) -> None:
     assert {"robin"} >= set(re.findall(r"/home/(\w+)", text))
     assert {"session"} >= set(re.findall(r"/tmp/(\w+)", text))
     assert not re.search(r"\b\d+\.\d+\.\d+\.\d+\b|sk-\w{8}|api_key", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "neutral"),
+    [
+        ("/var/rec/repo/a.py:3", "/repo/a.py:3"),
+        ('{"output": "first\\n/var/rec/repo/a.py"}', '{"output": "first\\n/repo/a.py"}'),
+        ("a//var/rec/repo/a.py", "a//repo/a.py"),
+        ("/var/rec/home/.hermes/skills", "/home/robin/.hermes/skills"),
+        ("/var/rec/other", "/tmp/session/other"),
+        ("/var/rec/repository", "/tmp/session/repository"),
+        ("src/var/rec/repo", "src/var/rec/repo"),
+        ("3 failed, 12 passed in 10.31s", "3 failed, 12 passed in 0.05s"),
+        ("<object at 0x7fa2b41c9d50>", "<object at 0x7f0123456789>"),
+    ],
+)
+def test_machine_and_moment_are_taken_out(text: str, neutral: str) -> None:
+    """Paths, durations and addresses get neutral forms; what only looks like one stays."""
+    assert neutral == neutraliser(Path("/var/rec"))(text)
 
 
 @pytest.mark.hermes

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 
 import pytest
 
+from engines.context import AskerContext
 from engines.facts import Answered, Asked, Compressed, Transcript
 from engines.loop import Verdict, wake
 from engines.loop import events as e
@@ -203,10 +204,13 @@ def test_a_host_is_asked_for_its_context_first() -> None:
     d = hosted("a").reading(100)
     assert d.question is not None
     assert d.to is None
+    variable: ContextVar[str] = ContextVar("variable")
     context = copy_context()
+    context.run(variable.set, "the host's")
     d.do(e.ContextOpened, rows("h1", "h2"), focus="tests", context=context)
     assert (1, rows("h1", "h2"), "tests") == (d.asked.ask, d.asked.messages, d.asked.focus)
-    assert context is d.asked.context
+    assert "the host's" == d.asked.context.copy()[variable]
+    assert d.asked.context is AskerContext.of(d.asked.context)
     assert ["h1", "h2"] == d.texts
 
 

@@ -25,7 +25,7 @@ from ..transcript import (
 )
 from .lexer import KIND_WORTH, Kind, count, lex
 from .outcome import PRUNED, Outcome, noise_in, outcome_of, skill_of, target_of
-from .redact import redact
+from .redact import redact_all
 from .requests import Compared, compare
 from .summary import Item, Summary
 from .wording import best_sentence, clip, excerpt, mentions, one_line, sentences, worth
@@ -65,16 +65,11 @@ class Reader:
 
     def text(self, at: int) -> str:
         """Return the text of a row without secrets; the middle of a giant one is left out."""
-        return self._once(("text", at), lambda: redact(excerpt(text_of(self.rows[at]), self.most)))
+        return self._clean()[0][at]
 
     def calls(self, at: int) -> tuple[Call, ...]:
         """Return the calls of a row, their arguments without secrets."""
-
-        def clean(call: Call) -> Call:
-            whole = len(call.arguments) <= self.most
-            return call._replace(arguments=redact(call.arguments if whole else excerpt(call.arguments, self.most)))
-
-        return self._once(("calls", at), lambda: tuple(map(clean, calls_of(self.rows[at]))))
+        return self._clean()[1].get(at, ())
 
     def tokens(self, at: int) -> dict[str, Kind]:
         """Return the identifiers in a row: in its text and in the arguments of its calls."""
@@ -104,6 +99,20 @@ class Reader:
     def noise(self) -> frozenset[str]:
         """Return the shapes of lines that say nothing because so many results begin or end with them."""
         return self._once("noise", lambda: noise_in(text_of(row) for row in self.rows if role_of(row) == "tool"))
+
+    def _clean(self) -> tuple[list[str], dict[int, tuple[Call, ...]]]:
+        """All texts, and the calls of the rows that have some, without secrets."""
+
+        def clean() -> tuple[list[str], dict[int, tuple[Call, ...]]]:
+            calls = [(at, call) for at, row in enumerate(self.rows) for call in calls_of(row)]
+            texts = [text_of(row) for row in self.rows] + [call.arguments for _, call in calls]
+            texts = redact_all([excerpt(text, self.most) for text in texts])
+            by_row: dict[int, tuple[Call, ...]] = {}
+            for (at, call), arguments in zip(calls, texts[len(self.rows) :], strict=True):
+                by_row[at] = (*by_row.get(at, ()), call._replace(arguments=arguments))
+            return texts[: len(self.rows)], by_row
+
+        return self._once("clean", clean)
 
     def _once(self, key: Any, make: Callable[[], T]) -> T:
         try:
@@ -187,7 +196,7 @@ def _fold(reader: Reader, group: Group, notes: _Notebook) -> None:
     row = reader.rows[group.start]
     text = reader.text(group.start)
     if is_real_user(row):
-        notes.requests.append(text)
+        notes.requests.append(one_line(text) or "(nothing but white space)")
     elif is_foreign_summary(row):
         lines = sentences(text.partition("\n")[2] or text)
         best = sorted(range(len(lines)), key=lambda at: -worth(lines[at]))[:12]

@@ -8,14 +8,16 @@ an address.  Each rule looks only at lines that hold one of its hints, so ordina
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from attrs import frozen
 
 from .wording import lines_with, lowered
 
-__all__ = ["REDACTED", "redact"]
+__all__ = ["REDACTED", "redact", "redact_all"]
 
 REDACTED = "[redacted]"
+_BETWEEN = "\n\x1e\x1e\n"
 
 
 @frozen
@@ -55,6 +57,12 @@ _RULES = (
     ),
     _Rule(("://",), re.compile(r"(://[^\s/:@]{0,80}:)[^\s/@]{1,200}(?=@)"), rf"\1{REDACTED}"),
 )  # fmt: skip
+
+
+def redact_all(texts: Sequence[str]) -> list[str]:
+    """Redact many texts in one pass, which takes a fraction of the time for short ones."""
+    found = redact(_BETWEEN.join(texts)).split(_BETWEEN)
+    return found if len(found) == len(texts) else list(map(redact, texts))  # a text holds the separator, or a block had no end
 
 
 def redact(text: str) -> str:

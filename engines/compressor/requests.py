@@ -129,11 +129,21 @@ def _pieces(
     found, start = [], 0
     most = max([*cover, 2])
     for stop in breaks:
+        _with_context(cover, start, stop)
         if _key(" ".join(words[start:stop])) in known:
             cover[start:stop] = [most] * (stop - start)
         found += [_rated(words, begin, end, cover[begin], most, wanted) for begin, end in _runs(cover, start, stop)]
         start = stop
     return found
+
+
+def _with_context(cover: list[int], start: int, stop: int) -> None:
+    """Let what is particular in a sentence take in the two words before it and the one after."""
+    own = [at for at in range(start, stop) if cover[at] == 1]
+    for at in own:
+        for near in (at - 2, at - 1, at + 1):
+            if start <= near < stop:
+                cover[near] = 1
 
 
 def _runs(cover: list[int], start: int, stop: int) -> Iterable[tuple[int, int]]:

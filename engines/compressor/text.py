@@ -129,7 +129,10 @@ def _needed(summary: Summary, name: str) -> int:
 
 def _best(items: Sequence[Item], room: int, wanted: tuple[str, ...]) -> tuple[Item, ...]:
     """Keep the items worth most, in their order; where room is short, say each shorter to keep more of them."""
-    if sum(_size(item) for item in items) > 2 * room:
+    size = sum(_size(item) for item in items)
+    if size <= room:
+        return tuple(items)
+    if size > 2 * room:
         items = [evolve(item, text=one_line(item.text, 110)) for item in items]
     rated = sorted(range(len(items)), key=lambda at: -_rate(items[at], (at + 1) / len(items), wanted))
     best = {items[at].turn: at for at in reversed(rated)}  # of each request, so that none is forgotten for a busier one

@@ -143,7 +143,7 @@ class Loop:
         self._states[sid] = s
         self._mirror.show(sid, view(s))
         self.alarms.set(sid, wake(s))
-        if s.question is not None or s.failed is not None or s.shadows:
+        if s.question is not None or s.failed is not None or s.shadows or s.guard.failures:
             self._waiting[sid] = None
         else:
             self._waiting.pop(sid, None)

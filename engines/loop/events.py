@@ -8,11 +8,13 @@ time.  Message lists are frozen here; lists of dicts may be given.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextvars import Context
 from typing import Any
 
 from attrs import field, frozen
 from attrs.validators import instance_of
 
+from engines.context import AskerContext
 from engines.facts import Answered, Reason, Role
 from engines.messages import Messages
 
@@ -47,6 +49,10 @@ EMPTY = Messages.of(())
 
 def _frozen(rows: Iterable[Any]) -> Messages:
     return Messages.of(rows)
+
+
+def _wrapped(variables: Context | AskerContext | None) -> AskerContext | None:
+    return AskerContext.of(variables)
 
 
 def _check_mapping(_event: Any, _attribute: Any, usage: Any) -> None:
@@ -170,13 +176,16 @@ class CompactionRequested(Event):
 
 @frozen
 class ContextOpened(Event):
-    """The host waits in its compress call with these messages: the context can be replaced now."""
+    """The host waits in its compress call with these messages: the context can be replaced now.
+
+    `context` are the context variables in which engines are to work for it.
+    """
 
     messages: Messages = field(converter=_frozen)
     reason: Reason = "threshold"
     focus: str | None = None
     tokens: int | None = None
-    context: Any = None
+    context: AskerContext | None = field(default=None, converter=_wrapped)
 
 
 @frozen

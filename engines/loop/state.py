@@ -6,10 +6,9 @@ whoever shows them can tell what changed by identity.
 
 from __future__ import annotations
 
-from typing import Any
-
 from attrs import evolve, frozen
 
+from engines.context import AskerContext
 from engines.facts import (
     Asked,
     Blocked,
@@ -49,7 +48,7 @@ class Question:
 
     fact: ShouldCompress
     before: Messages | None = None
-    context: Any = None
+    context: AskerContext | None = None
     focus: str | None = None
     insists: bool = False
     since: float | None = None

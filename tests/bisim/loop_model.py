@@ -20,6 +20,7 @@ class Model:
         self.revisers: list[str] = []
         self.pressure: int | None = None
         self.ask = self.n = 0  # the last numbers used
+        self.asks_of_n: dict[int, int] = {}
         self.accepted: list[tuple[int, str]] = []
         self.refused: list[tuple[int, str]] = []
         self.failed: tuple[int, float | None] | None = None
@@ -72,7 +73,7 @@ class Model:
             self.revisers.insert(0, name)
             return
         self.compressors.insert(0, name)
-        self.failed, self.failures = (None, 0) if self.stands or self.failed else (None, self.failures)
+        self.failed, self.failures = None, 0
         if self.stands:
             self.grown = True
             self.tried = [one for one in self.tried if one != name]
@@ -174,11 +175,12 @@ class Model:
 
     def _ask(self, name: str, patience: float) -> None:
         self.n += 1
-        self.asks_of_n = {**getattr(self, "asks_of_n", {}), self.n: self.ask}
+        self.asks_of_n[self.n] = self.ask
         self.asked, self.deadline = (self.n, name), self.now + patience
 
     def ask_of(self, n: int) -> int:
-        return getattr(self, "asks_of_n", {}).get(n, 0)
+        """Which question an asking was about."""
+        return self.asks_of_n.get(n, 0)
 
     def _ask_next(self) -> None:
         self.asked = None

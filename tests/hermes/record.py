@@ -7,7 +7,7 @@
 Everything lies in a temporary directory: HOME, HERMES_HOME with configuration and skills, the project.  The agent gets an
 environment of its own, so nothing of the user's home, keys or proxies is read; its process can reach loopback only.
 What depends on machine and moment (paths, durations, dates of commits) is fixed or made neutral, before `usage` is reckoned.
-Compaction is off: a recording is the whole conversation.  The first row is a short system message of our own; the one
+The same releases of Python, host and pytest give the same bytes.  Compaction is off: a recording is the whole conversation.  The first row is a short system message of our own; the one
 that the host sent, some 2,000 tokens, and the tools, some 4,000, count in `usage` all the same, as a provider would count them.
 """
 
@@ -152,6 +152,7 @@ def configure(root: Path, url: str) -> None:
         "compression": {"enabled": False},
         "memory": {"memory_enabled": False, "user_profile_enabled": False, "nudge_interval": 0},
         "skills": {"creation_nudge_interval": 0},
+        "security": {"allow_lazy_installs": False},
     }
     # JSON is YAML.
     (root / "home" / ".hermes" / "config.yaml").write_text(json.dumps(config, indent=2), encoding="utf-8")
@@ -170,8 +171,10 @@ def neutraliser(root: Path) -> Callable[[str], str]:
         Path(sys.prefix): "/usr",
         library: f"/usr/lib/{library.name}",
     }
-    plain = {str(path): name for path, name in sorted(paths.items(), key=lambda item: -len(str(item[0])))}
-    patterns = {
+    longest_first = sorted(paths.items(), key=lambda item: -len(str(item[0])))
+    # A path begins after something that is no part of one; in JSON that may be the n of an escaped line end.
+    begin, end = r"(?:(?<![\w.~-])|(?<=\\[nrt]))", r"(?![\w-])"
+    patterns = {begin + re.escape(str(path)) + end: name for path, name in longest_first} | {
         r"(passed|failed|warnings?|errors?)( .{0,40}?)? in \d+\.\d\ds": r"\1\2 in 0.05s",
         r"Conversation started: [^\\\n]*": "Conversation started: Friday, March 14, 2025",
         rf"Host: \w+ \({re.escape(platform.release())}\)": "Host: Linux (6.1.0)",
@@ -180,8 +183,6 @@ def neutraliser(root: Path) -> Callable[[str], str]:
     }
 
     def neutral(text: str) -> str:
-        for path, name in plain.items():
-            text = text.replace(path, name)
         for pattern, replacement in patterns.items():
             text = re.sub(pattern, replacement, text)
         return text
