@@ -12,29 +12,35 @@ from .errors import TurnError
 if TYPE_CHECKING:
     from ._facet import Facet
 
-__all__ = ["entering"]
+__all__ = ["Enter", "entering"]
+
+Body = Callable[..., object]
+Enter = Callable[[Body, "Facet", tuple[Any, ...]], None]
+"""`enter(body, facet, args)` runs a body in a new lifetime, within a turn."""
 
 
-def entering(
-    owner: Facet, body: Callable[..., object], what: str, *, ends_facet: bool = False
-) -> Callable[[Facet, tuple[Any, ...]], None]:
-    """The function that runs a body in a new lifetime, within a turn; an async one as its task."""
+def entering(owner: Facet, body: Body, what: str, *, ends_facet: bool = False) -> Enter:
+    """How to enter `body`: by calling it, or as a task if it is async."""
     if not callable(body):
         raise TypeError(f"{body!r} is no function")
     if not is_async(body):
-        return lambda facet, args: _enter(body, facet, args)
+        return _call
     owner._check_runtime(what)
-
-    def start(facet: Facet, args: tuple[Any, ...]) -> None:
-        task = Task(facet, body, (facet, *args))  # type: ignore[arg-type]
-        task.ends_facet = ends_facet
-        facet._link(task)
-
-    return start
+    return _boot if ends_facet else _start
 
 
-def _enter(body: Callable[..., object], facet: Facet, args: tuple[Any, ...]) -> None:
+def _call(body: Body, facet: Facet, args: tuple[Any, ...]) -> None:
     result = body(facet, *args)
     if type(result) is CoroutineType:
         result.close()
         raise TurnError(f"{body!r} returned a coroutine: give the async function itself")
+
+
+def _start(body: Body, facet: Facet, args: tuple[Any, ...]) -> None:
+    facet._link(Task(facet, body, (facet, *args)))  # type: ignore[arg-type]
+
+
+def _boot(body: Body, facet: Facet, args: tuple[Any, ...]) -> None:
+    task = Task(facet, body, (facet, *args))  # type: ignore[arg-type]
+    task.ends_facet = True
+    facet._link(task)

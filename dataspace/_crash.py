@@ -38,6 +38,8 @@ def reason_of(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - whatever the error of an actor does when shown, its crash is told
         text = "(an error that cannot be shown)"
+    if len(text) > REASON_LENGTH:
+        text = text[: REASON_LENGTH - 1] + "…"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

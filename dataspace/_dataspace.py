@@ -15,8 +15,8 @@ from ._facet import Actor, Facet
 from ._index import Index
 from ._pattern import Pattern, pattern_of
 from ._turns import Turns
-from ._values import is_fact_class
-from .errors import NameTaken, NotAFact, RunawayError, TurnError
+from ._values import is_fact_class, no_fact
+from .errors import NameTaken, NotAFact, RunawayError, Stopped, TurnError
 
 __all__ = ["Dataspace", "Statistics"]
 
@@ -99,17 +99,21 @@ class Dataspace(Turns):
     def _index(self, fact: Any) -> Index:
         """The index for the class of `fact`; what is no fact has none."""
         if not is_fact_class(type(fact)):
-            raise NotAFact(f"{fact!r} cannot be published or sent: a fact is an instance of a frozen attrs class")
+            raise NotAFact(f"{fact!r} cannot be published or sent: {no_fact(fact)}")
         return self._index_of(type(fact))
 
     def _new_actor(self, name: str, *, keep: bool) -> Actor:
         if not (isinstance(name, str) and name):
             raise NameTaken(f"an actor's name is a text that is not empty, not {name!r}")
+        if self._closing:
+            raise Stopped("the dataspace is closing")
         if name in self._actors:
             raise NameTaken(f"there is a live actor {name!r} already; give another name, or stop it first")
         if self._draining and self._left < 0:
             # Only a crash hook gets here; one that restarts what crashes would go on for ever.
-            raise RunawayError(f"no actor {name!r} any more: one outside event caused more than {self._max_turns} turns")
+            raise RunawayError(
+                f"no actor {name!r} any more: one outside event caused more than {self._max_turns} turns"
+            )
         return Actor(self, name, keep)
 
     def _spawning(self, boot: Callable[..., object], args: tuple[Any, ...], name: str | None) -> tuple[Op, Call]:
@@ -124,7 +128,7 @@ class Dataspace(Turns):
 
         def run() -> None:
             actor.root.pending -= 1
-            enter(actor.root, args)
+            enter(boot, actor.root, args)
 
         return SPAWN, Call(actor.root, run, begins=True)
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._actions import LATER, NOTE, OBSERVE, PUBLISH, RETRACT, SEND, TASK, Call
 from ._bodies import entering
-from ._handles import FactHandle, Handle, Observer
+from ._handles import Callbacks, During, FactHandle, Handle, Observer
 from ._leaves import record_of
-from ._paths import form
 from ._pattern import Pattern, pattern_of
 from ._state import State
 from ._tasks import Changes, Task, done, is_async
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Actor", "Facet"]
 
 T = TypeVar("T")
-ALIVE = State.ALIVE
+ALIVE, STOPPED = State.ALIVE, State.STOPPED
 
 
 class Actor:
@@ -118,28 +117,24 @@ class Facet:
             ds._check_thread()
         if type(handle) is not FactHandle and not isinstance(handle, Handle):
             if handle is None:
-                return
+                return None
             raise TypeError(f"retract takes the handle that publish or observe gave, not {handle!r}")
         if handle.state is not ALIVE or handle.facet.actor is not actor:
-            return
+            return None
         if ds._actor is not None and ds._actor is not actor:
-            if isinstance(ds._actor.error, Stopped):
-                # The task of a lifetime that has ended cleans up: `with other.publish(...)` must not leave its fact.
-                bar, ds._actor = ds._actor, None
-                self.retract(handle)
-                ds._actor = bar
-                return
-            self._may_act()
-        if type(handle) is not FactHandle:
-            with Turn(handle.facet):  # alive, which this facet need not be
+            self._let_go_late(handle)
+        elif type(handle) is not FactHandle:
+            with Turn(actor.root):  # letting go works although this lifetime, or that of the handle, has stopped
                 ds._let_go(handle)
         elif ds._actor is not None:
             handle.state = State.STOPPING
             ds._actions.append((RETRACT, handle))
         elif ds._wrapped or not actor.keep:
             ds._commit_alone(RETRACT, handle, actor)
-        else:
-            RETRACT.commit(ds, handle, None)
+        else:  # the same, unrolled
+            handle.state = STOPPED
+            del handle.facet.handles[handle]
+            handle.index.retract(handle.record, None)
             if ds._queue and not ds._draining:
                 ds._drain()
 
@@ -175,7 +170,8 @@ class Facet:
         Callbacks are synchronous and get the fact, or the captures one by one; each call is a turn of this actor.  With
         `once` the observation ends with its first call.
         """
-        observer = self._observer(pattern)
+        self._may_act()
+        observer = Callbacks(self, next(self.ds._ages), pattern_of(pattern))
         for kind, callback in (("appeared", appeared), ("vanished", vanished), ("heard", heard)):
             if callback is None:
                 continue
@@ -193,24 +189,8 @@ class Facet:
         is cancelled when the fact goes; that it returns ends nothing.
         """
         enter = entering(self, body, "an async body")
-        observer = self._observer(pattern)
-        observer.lifetimes = lifetimes = {}
-        kind = observer.pattern.kind
-        key = form if observer.pattern.captures else lambda args: kind.key(args[0])
-
-        def appeared(*args: Any) -> None:
-            facet = Facet(self.actor, self)
-            if self.children is None:
-                self.children = {}
-            self.children[facet] = None
-            lifetimes[key(args)] = facet
-            enter(facet, args)
-
-        def vanished(*args: Any) -> None:
-            self.ds._stop(lifetimes.pop(key(args)))
-
-        observer.appeared, observer.vanished = appeared, vanished
-        return self._begin(observer)
+        self._may_act()
+        return self._begin(During(self, next(self.ds._ages), pattern_of(pattern), body, enter))
 
     def changes(self, pattern: Pattern[Any] | type) -> Changes:
         """The same as an asynchronous iterator: `with me.changes(P) as changes: async for change in changes: ...`.
@@ -301,7 +281,8 @@ class Facet:
                 with Turn(self):  # a stop action may raise, and be forgiven: then nothing has stopped
                     self.ds._stop(self)
             else:
-                self.later(lambda: self.ds._stop(self))
+                with self.ds._cleaning_up():
+                    self.later(lambda: self.ds._stop(self))
         return done if self.ds._runtime is None else self.ds._runtime.ended(self)
 
     def on_stop(self, action: Callable[[Facet], object]) -> None:
@@ -330,15 +311,25 @@ class Facet:
             raise Stopped(f"{self!r} acts no more")
         return self.state is ALIVE
 
+    def _let_go_late(self, handle: Handle) -> None:
+        """Not in a turn of this actor: refused, but to a task that cleans up after its lifetime."""
+        with self.ds._cleaning_up():
+            self._may_act()
+            self.retract(handle)
+
     def _unseen(self) -> Handle:
         handle = Handle()
         handle.facet, handle.age = self, 0
         handle.state = State.STOPPED
         return handle
 
-    def _observer(self, pattern: Pattern[Any] | type) -> Observer:
-        self._may_act()
-        return Observer(self, next(self.ds._ages), pattern_of(pattern))
+    def _child(self) -> Facet:
+        """A lifetime within this one."""
+        child = Facet(self.actor, self)
+        if self.children is None:
+            self.children = {}
+        self.children[child] = None
+        return child
 
     def _begin(self, observer: Observer) -> Handle:
         if self.state is not ALIVE:

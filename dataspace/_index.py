@@ -29,6 +29,7 @@ IDLE_SHAPES = 8
 
 Delivery = tuple[str, tuple[Any, ...], tuple[Any, ...], Any]
 Queue = Callable[[Delivery], object]
+Visit = Callable[[Shape, Record], Leaf | None]
 
 
 class Index:
@@ -41,6 +42,7 @@ class Index:
         self.standing: dict[Key, Record] = {}
         self.bare = Leaf(self.standing)
         self.shapes: dict[tuple[Path, ...], Shape] = {}
+        self.walk: tuple[Shape, ...] = ()  # the same shapes, for the walk that every publish makes
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
@@ -51,16 +53,7 @@ class Index:
         if standing is not record:
             standing.fact = record.fact
             return standing
-        leaves = [self.bare] if self.bare.groups else []
-        for shape in self.shapes.values():
-            leaf = shape.file(record)
-            if leaf is not None:
-                leaves.append(leaf)
-        if leaves:
-            if len(leaves) == 1 and (group := leaves[0].only) is not None:
-                self.queue((APPEARED, group.view or group.observers(), (record.fact,), cause))
-            else:
-                self._tell(APPEARED, leaves, record, cause)
+        self._spread(APPEARED, Shape.file, record, cause)
         return record
 
     def retract(self, record: Record, cause: Any) -> None:
@@ -69,30 +62,35 @@ class Index:
         if record.count:
             return
         del self.standing[record.key]
-        leaves = [self.bare] if self.bare.groups else []
-        for shape in self.shapes.values():
-            leaf = shape.unfile(record)
-            if leaf is not None:
-                leaves.append(leaf)
-        if leaves:
-            if len(leaves) == 1 and (group := leaves[0].only) is not None:
-                self.queue((VANISHED, group.view or group.observers(), (record.fact,), cause))
-            else:
-                self._tell(VANISHED, leaves, record, cause)
+        self._spread(VANISHED, Shape.unfile, record, cause)
 
     def send(self, record: Record, cause: Any) -> None:
         """Tell those who listen now."""
-        leaves = [self.bare] if self.bare.groups else []
-        for shape in self.shapes.values():
-            leaf = shape.find(record)
-            if leaf is not None:
-                leaves.append(leaf)
-        if leaves:
-            self._tell(HEARD, leaves, record, cause)
+        self._spread(HEARD, Shape.find, record, cause)
+
+    def _spread(self, kind: str, visit: Visit, record: Record, cause: Any) -> None:
+        """Visit the place of a fact in every shape, and queue what the observers met there are to hear."""
+        first, others = self.bare if self.bare.first is not None else None, None
+        for shape in self.walk:
+            leaf = visit(shape, record)
+            if leaf is None:
+                continue
+            if first is None:
+                first = leaf
+            else:
+                others = [*(others or ()), leaf]
+        if first is None:
+            return
+        group = first.first
+        if others is None and group is not None and group.look is None and not first.others:
+            # The usual case: the only group looks at whole facts, and is told together.
+            self.queue((kind, group.view or group.observers(), (record.fact,), cause))
+        else:
+            self._tell(kind, [first, *(others or ())], record, cause)
 
     def _tell(self, kind: str, leaves: list[Leaf], record: Record, cause: Any) -> None:
         """Queue what each observer is to hear, by age of the observer."""
-        told = [(_see[kind](group, record), group) for leaf in leaves for group in leaf.groups]
+        told = [(_see[kind](group, record), group) for leaf in leaves for group in leaf.groups()]
         if len(told) == 1:
             # In one group the observers are by age already, and are told together.
             ((args, group),) = told
@@ -139,11 +137,11 @@ class Index:
         slot = shape.table.get(key_of(constants))
         if slot is None or isinstance(slot, Record):
             return [] if slot is None else [slot.fact]
-        return [record.fact for record in (slot.facts or {}).values()]
+        return [record.fact for record in slot.records()]
 
     def leaves(self) -> int:
         """How many places hold something."""
-        return sum(len(shape.table) for shape in self.shapes.values()) + bool(self.bare.groups)
+        return sum(len(shape.table) for shape in self.shapes.values()) + (self.bare.first is not None)
 
     def _place(self, pattern: Pattern[Any]) -> tuple[Leaf, Shape | None, Hashable]:
         constants = list(pattern.constants())
@@ -153,13 +151,16 @@ class Index:
         shape = self.shapes.get(paths)
         if shape is None:
             shape = self.shapes[paths] = Shape(paths, self.kind, self.standing.values())
+            self.walk = tuple(self.shapes.values())
         key = key_of(constants)
         return shape.leaf(key), shape, key
 
     def _retire(self) -> None:
         idle = [paths for paths, shape in self.shapes.items() if not shape.observers]
-        for paths in idle[:-IDLE_SHAPES]:
-            del self.shapes[paths]
+        if len(idle) > IDLE_SHAPES:
+            for paths in idle[:-IDLE_SHAPES]:
+                del self.shapes[paths]
+            self.walk = tuple(self.shapes.values())
 
 
 _see: dict[str, Callable[[Group, Record], tuple[Any, ...] | None]] = {
@@ -171,13 +172,13 @@ _see: dict[str, Callable[[Group, Record], tuple[Any, ...] | None]] = {
 
 def _views(leaf: Leaf, group: Group) -> Iterator[tuple[Any, ...]]:
     """What a newcomer to `group` hears: each appearance once, in the order of its oldest fact."""
-    records = (leaf.facts or {}).values()
+    records = leaf.records()
     if group.look is None:
         yield from [(record.fact,) for record in records]
         return
-    seen: set[Hashable] = set()
+    bag, seen = group.bag or {}, set()
     for record in records:
         look = form(group.look(record.seen))
         if look not in seen:
             seen.add(look)
-            yield tuple(group.bag[look][1])  # what older observers saw, and what all will see vanish
+            yield tuple(bag[look][1])  # what older observers saw, and what all will see vanish

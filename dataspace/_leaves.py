@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from ._paths import NOWHERE, form, looker, picker, projector
 from ._values import Key, Kind
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Group", "Leaf", "Record", "Shape", "Watcher", "record_of"]
 
 SMALL = 8
-"""So many observers of one group are a tuple; more are a dict."""
+"""So many observers of a group, or facts of a leaf, are a tuple, which is smaller; more are a dict, quicker to leave."""
 
 
 class Watcher(Protocol):
@@ -24,6 +24,7 @@ class Watcher(Protocol):
     pattern: Pattern[Any]
 
 
+@final
 class Record:
     """A standing fact and how many stand behind it."""
 
@@ -52,8 +53,9 @@ class Group:
     def __init__(self, captures: tuple[Names, ...]) -> None:
         self.captures = captures
         self.look = looker(captures)
-        self.bag: dict[Hashable, list[Any]] = {}  # captured values -> [how many facts look like it, the values]
-        self.members: dict[int, Watcher] | None = None  # only for many: a tuple is smaller, a dict is quicker to leave
+        # Captured values -> [how many facts look like it, the values]; made when the first fact comes.
+        self.bag: dict[Hashable, list[Any]] | None = None
+        self.members: dict[int, Watcher] | None = None  # only for many
         self.view: tuple[Watcher, ...] | None = ()
 
     def observers(self) -> tuple[Watcher, ...]:
@@ -85,6 +87,8 @@ class Group:
         if self.look is None:
             return (record.fact,)
         args = self.look(record.seen)
+        if self.bag is None:
+            self.bag = {}
         entry = self.bag.setdefault(form(args), [0, args])
         entry[0] += 1
         return args if entry[0] == 1 else None
@@ -92,6 +96,7 @@ class Group:
     def vanished(self, record: Record) -> tuple[Any, ...] | None:
         if self.look is None:
             return (record.fact,)
+        assert self.bag is not None
         look = form(self.look(record.seen))
         entry = self.bag[look]
         entry[0] -= 1
@@ -104,32 +109,42 @@ class Group:
         return (record.fact,) if self.look is None else self.look(record.seen)
 
 
+@final
 class Leaf:
-    """The facts and observers that share their constants."""
+    """The facts and observers that share their constants.
 
-    __slots__ = ("facts", "groups", "only")
+    Nearly all leaves that have observers have one group of them, which is why it is kept apart from `others`.
+    """
 
-    def __init__(self, facts: dict[Key, Record] | None = None) -> None:
+    __slots__ = ("facts", "first", "others")
+
+    def __init__(self, facts: tuple[Record, ...] | dict[Key, Record] = ()) -> None:
         self.facts = facts
-        self.groups: tuple[Group, ...] = ()
-        self.only: Group | None = None  # the group, if it is the only one and looks at whole facts: the usual case
+        self.first: Group | None = None
+        self.others: tuple[Group, ...] = ()
+
+    def groups(self) -> tuple[Group, ...]:
+        return () if self.first is None else (self.first, *self.others)
 
     def group(self, captures: tuple[Names, ...]) -> Group:
-        for group in self.groups:
+        for group in self.groups():
             if group.captures == captures:
                 return group
         group = Group(captures)
-        for record in (self.facts or {}).values():
+        for record in self.records():
             group.appeared(record)
-        self._set(*self.groups, group)
+        self._set(*self.groups(), group)
         return group
 
     def drop(self, group: Group) -> None:
-        self._set(*[g for g in self.groups if g is not group])
+        self._set(*[g for g in self.groups() if g is not group])
 
     def _set(self, *groups: Group) -> None:
-        self.groups = groups
-        self.only = groups[0] if len(groups) == 1 and groups[0].look is None else None
+        self.first, self.others = (groups[0], groups[1:]) if groups else (None, ())
+
+    def records(self) -> Iterable[Record]:
+        """The facts, oldest first."""
+        return self.facts if isinstance(self.facts, tuple) else self.facts.values()
 
 
 class Shape:
@@ -157,44 +172,54 @@ class Shape:
                 self.table[key] = record
             return None
         if type(slot) is Record:
-            self.table[key] = Leaf({slot.key: slot, record.key: record})
+            self.table[key] = Leaf((slot, record))
             return None
-        assert isinstance(slot, Leaf)
-        if slot.facts is None:
-            slot.facts = {}
-        slot.facts[record.key] = record
-        return slot if slot.groups else None
+        facts = slot.facts
+        if not facts:
+            slot.facts = (record,)
+        elif isinstance(facts, dict):
+            facts[record.key] = record
+        elif len(facts) < SMALL:
+            slot.facts = (*facts, record)
+        else:
+            slot.facts = {r.key: r for r in (*facts, record)}
+        return slot if slot.first is not None else None
 
     def unfile(self, record: Record) -> Leaf | None:
         key = self.pick(record.key) if self.pick is not None else self.key(record)
         slot = self.table.get(key)
         if slot is None:
             return None
-        if isinstance(slot, Record):
+        if type(slot) is Record:
             del self.table[key]
             return None
-        assert slot.facts is not None
-        del slot.facts[record.key]
-        if slot.groups:
+        facts = slot.facts
+        if len(facts) == 1:
+            slot.facts = ()
+        elif isinstance(facts, dict):
+            del facts[record.key]
+        else:
+            slot.facts = tuple([r for r in facts if r is not record])
+        if slot.first is not None:
             return slot
         self.tidy(key, slot)
         return None
 
     def find(self, record: Record) -> Leaf | None:
         slot = self.table.get(self.pick(record.key) if self.pick is not None else self.key(record))
-        return slot if isinstance(slot, Leaf) and slot.groups else None
+        return slot if type(slot) is Leaf and slot.first is not None else None
 
     def leaf(self, key: Hashable) -> Leaf:
         slot = self.table.get(key)
         if slot is None or isinstance(slot, Record):
-            slot = self.table[key] = Leaf(None if slot is None else {slot.key: slot})
+            slot = self.table[key] = Leaf(() if slot is None else (slot,))
         return slot
 
     def tidy(self, key: Hashable, leaf: Leaf) -> None:
         """A leaf that nobody needs goes; one that only holds a fact shrinks to it."""
-        if leaf.groups or (leaf.facts and len(leaf.facts) > 1):
+        if leaf.first is not None or len(leaf.facts) > 1:
             return
         if leaf.facts:
-            (self.table[key],) = leaf.facts.values()
+            (self.table[key],) = leaf.records()
         else:
             del self.table[key]

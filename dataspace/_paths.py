@@ -7,6 +7,7 @@ can be, it is followed through the canonical key of the outer fact, which holds 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ def form(args: tuple[Any, ...]) -> Hashable:
     return args if PLAIN.issuperset(map(type, args)) else canon(args)
 
 
+@lru_cache(maxsize=1024)  # most observers look through captures that others look through too
 def looker(captures: tuple[Names, ...]) -> Callable[[Any], tuple[Any, ...]] | None:
     """Where there are captures: a function that takes them out of a fact which matches."""
     if not captures:

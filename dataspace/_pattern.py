@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar, cast
 import attrs
 
 from ._values import PLAIN, Kind, canon, immutable, is_fact_class, kind_of
-from .errors import PatternError
+from .errors import NotAFact, PatternError
 
 __all__ = ["CAPTURE", "Capture", "Literal", "Observe", "Pattern", "literal", "pattern_of", "where"]
 
@@ -43,7 +43,10 @@ class Literal:
 
     def __init__(self, value: Any, where: str = "the literal") -> None:
         self.value = value
-        self.form = canon(value, where)
+        try:
+            self.form = canon(value, where)
+        except RecursionError:
+            raise NotAFact(f"{where} is nested too deeply") from None
 
     def __repr__(self) -> str:
         return f"literal({self.value!r})"
@@ -174,7 +177,10 @@ def where(cls: type[T], /, **fields: Any) -> Pattern[T]:
         if name not in kind.fields:
             has = ", ".join(kind.fields) or "none"
             raise PatternError(f"{cls.__qualname__} has no field {name!r}; it has: {has}")
-    return Pattern(cls, {name: _part(value, f"{cls.__qualname__}.{name}") for name, value in fields.items()})
+    try:
+        return Pattern(cls, {name: _part(value, f"{cls.__qualname__}.{name}") for name, value in fields.items()})
+    except RecursionError:
+        raise PatternError(f"a pattern of {cls.__qualname__} is nested too deeply") from None
 
 
 def _part(value: Any, where_: str) -> Part:
@@ -221,7 +227,7 @@ def pattern_of(pattern: Pattern[T] | type[T]) -> Pattern[T]:
         return pattern
     if is_fact_class(pattern):
         return cast("Pattern[T]", Pattern(pattern, {}))
-    hint = "; text is read by dataspace.parse" if isinstance(pattern, str) else ""
+    hint = "; text is read by dataspace.parse_pattern" if isinstance(pattern, str) else ""
     raise PatternError(f"{pattern!r} is no pattern: give a fact class or where(cls, ...){hint}")
 
 

@@ -64,14 +64,14 @@ class AsyncDataspace:
 
         Raises `Stopped` when the dataspace is closed.
         """
-        return self._runtime.from_thread(fn, args)
+        return self._runtime.entrance.from_thread(fn, args)
 
     def from_thread_soon(self, fn: Callable[..., object], *args: Any) -> None:
         """From another thread: have `fn(*args)` run on the dataspace's thread, in the order of these calls; do not wait.
 
         An error of `fn` is logged.  Raises `Stopped` when the dataspace is closed.
         """
-        self._runtime.from_thread_soon(fn, args)
+        self._runtime.entrance.from_thread_soon(fn, args)
 
 
 @asynccontextmanager

@@ -9,7 +9,7 @@ import trio
 
 from ._changes import Backlog
 from ._facet import Facet
-from ._handles import Handle, Observer
+from ._handles import Callbacks, Handle
 from ._pattern import Pattern
 from ._tasks import Change, Changes
 from .errors import ActorCrashed, TurnError
@@ -33,7 +33,7 @@ class Stream(Changes):
             raise TurnError("changes can be entered once; ask me.changes for others")
         tell = self._tell
         unread = self.unread
-        observer = Observer(self._facet, next(self._facet.ds._ages), self._pattern)
+        observer = Callbacks(self._facet, next(self._facet.ds._ages), self._pattern)
         observer.appeared, observer.vanished, observer.heard = (
             tell(unread.appeared),
             tell(unread.vanished),
@@ -58,19 +58,27 @@ class Stream(Changes):
             raise TurnError("read changes within their block: with me.changes(pattern) as changes: ...")
         await trio.lowlevel.checkpoint_if_cancelled()
         waited = False
-        while not self.unread:
-            if not self._handle.standing:
-                error = self._facet.actor.error
-                if error is not None:
-                    raise ActorCrashed(f"actor {self._facet.name} crashed: {type(error).__name__}") from error
-                raise StopAsyncIteration
-            await self._readers.park()
-            waited = True
-        # Taken before the next await: by then another reader may have read it, or the fact be gone again.
-        change = self.unread.take()
-        if not waited:
-            await trio.lowlevel.cancel_shielded_checkpoint()
-        return change
+        try:
+            while not self.unread:
+                if not self._handle.standing:
+                    await trio.lowlevel.checkpoint_if_cancelled()  # a task that ends with its actor need not hear it
+                    raise self._end()
+                await self._readers.park()
+                waited = True
+            # Taken before the next await: by then another reader may have read it, or the fact be gone again.
+            return self.unread.take()
+        finally:
+            if not waited:
+                await trio.lowlevel.cancel_shielded_checkpoint()
+
+    def _end(self) -> Exception:
+        """What ends the iteration."""
+        error = self._facet.actor.error
+        if error is None:
+            return StopAsyncIteration()
+        crashed = ActorCrashed(f"actor {self._facet.name} crashed: {type(error).__name__}")
+        crashed.__cause__ = error
+        return crashed
 
     def _tell(self, note: Callable[..., None]) -> Callable[..., None]:
         def call(*args: Any) -> None:

@@ -92,7 +92,12 @@ class _Reader:
         if match is None or match.lastgroup is None:
             rest = len(self._text) - len(self._text[self._at :].lstrip())
             if rest < len(self._text):
-                raise PatternError("a string that does not end", rest + 1)
+                what = (
+                    "a string that does not end"
+                    if self._text[rest] == '"'
+                    else f"{self._text[rest]!r} has no meaning here"
+                )
+                raise PatternError(what, rest + 1)
             raise PatternError(f"the text ends where {wanted} is missing", len(self._text) + 1)
         self._at = match.end()
         return _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup) + 1)
@@ -179,6 +184,8 @@ class _Reader:
                 return int(text) if _integer.fullmatch(text) else float(text)
             except ValueError as error:
                 self._fail(f"not a number: {error}", token)
+        if text == "_":
+            self._fail("'_' stands for a whole field only; the text is written in quotes", token)
         if text[0] in "#?":
             self._fail(f"{text!r} is no value; text with such a beginning is written in quotes", token)
         return text
@@ -209,30 +216,31 @@ _anything = object()
 
 def format_pattern(pattern: Pattern[Any]) -> str:
     """The text that reads back as an equal pattern; `PatternError` where it holds a value that has no text."""
-    return _Writer().pattern(pattern)
+    return _Writer().pattern(pattern, 1)
 
 
 class _Writer:
     def __init__(self) -> None:
         self._names: set[str] = set()
 
-    def pattern(self, pattern: Pattern[Any]) -> str:
+    def pattern(self, pattern: Pattern[Any], depth: int) -> str:
+        _check_depth(depth)
         words, in_order = [label_of(pattern.cls)], True
         for name in pattern.kind.fields:
             if name not in pattern.parts:
                 in_order = False
                 continue
-            text = self._part(name, pattern.parts[name])
+            text = self._part(name, pattern.parts[name], depth + 1)
             words.append(text if in_order else f"#:{name} {text}")
         return f"({' '.join(words)})"
 
-    def _part(self, name: str, part: Any) -> str:
+    def _part(self, name: str, part: Any, depth: int) -> str:
         if part is CAPTURE:
             return f"?{self._free(name)}"
         if isinstance(part, Pattern):
-            return self.pattern(part)
+            return self.pattern(part, depth)
         assert isinstance(part, Literal)
-        return _format(part.value)
+        return _format(part.value, depth)
 
     def _free(self, name: str) -> str:
         numbered, n = name, 1
@@ -243,18 +251,23 @@ class _Writer:
         return numbered
 
 
-def _format(value: Any) -> str:
+def _check_depth(depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise PatternError(f"nested more than {MAX_DEPTH} deep, which could not be read back")
+
+
+def _format(value: Any, depth: int) -> str:
     cls = type(value)
     if cls is str:
         return value if _symbol.fullmatch(value) else _quote(value)
     if cls is bytes:
         return f'#x"{value.hex()}"'
-    if cls is tuple:
-        return f"[{' '.join(map(_format, value))}]"
-    if cls is frozenset:
-        return f"#{{{' '.join(sorted(map(_format, value)))}}}"
+    if cls is tuple or cls is frozenset:
+        _check_depth(depth)
+        items = [_format(item, depth + 1) for item in value]
+        return f"[{' '.join(items)}]" if cls is tuple else f"#{{{' '.join(sorted(items))}}}"
     if cls is Pattern:
-        return "'" + format_pattern(value)
+        return "'" + _Writer().pattern(value, depth)
     if value is CAPTURE:
         return "'?"
     if isinstance(value, type):

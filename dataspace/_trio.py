@@ -6,19 +6,21 @@ Nothing here decides anything about facts; every action goes through the synchro
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from contextvars import Context
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import trio
 
+from ._actions import CALL
 from ._dataspace import Dataspace
 from ._facet import Actor, Facet
 from ._pattern import Pattern
 from ._stream import Stream
 from ._tasks import Changes, Task
-from ._threads import Work
+from ._threads import Entrance, Work
 from .errors import Stopped, TurnError
 
 __all__ = ["TrioRuntime"]
@@ -27,7 +29,13 @@ T = TypeVar("T")
 log = logging.getLogger("dataspace")
 
 GRACE = 1.0
-"""Seconds that a stopped task has to clean up."""
+"""Seconds that a stopped task has to clean up, from when it was stopped."""
+
+PATIENCE = 1.5 * GRACE
+"""Seconds that one who awaits a stop waits: tasks that use up their time are still awaited."""
+
+GENERATIONS = 100
+"""How often actors may start others while the dataspace closes; who stops by then is not replaced any more."""
 
 
 class TrioRuntime(trio.abc.Instrument):
@@ -40,12 +48,12 @@ class TrioRuntime(trio.abc.Instrument):
     def __init__(self, core: Dataspace, nursery: trio.Nursery) -> None:
         self._core = core
         self._nursery = nursery
-        self._token = trio.lowlevel.current_trio_token()
         self._threads = trio.CapacityLimiter(64)
+        self.entrance = Entrance(self, nursery)
         self._running: dict[Task, Running] = {}
-        self._barred: dict[trio.lowlevel.Task, Actor] = {}
+        self._barred: WeakKeyDictionary[trio.lowlevel.Task, Actor] = WeakKeyDictionary()
         self._streams: set[Stream] = set()
-        self._closed = False
+        self.closed = False
 
     def __enter__(self) -> TrioRuntime:
         self._core._runtime = self
@@ -76,9 +84,17 @@ class TrioRuntime(trio.abc.Instrument):
                     await task.fn(*task.args)
         except Exception as raised:  # noqa: BLE001 - it is the actor's crash
             error = raised
+        except BaseExceptionGroup as group:
+            # A nursery of the task was cancelled from outside, and some of its tasks failed while they cleaned up.
+            cancelled, rest = group.split(trio.Cancelled)
+            if cancelled is None or not isinstance(rest, ExceptionGroup):
+                raise
+            error = rest
+            raise cancelled from None
         finally:
             self._barred.pop(running.step, None)
-            self._drop_poison()
+            if self.drop_turn() and error is None:
+                error = TurnError("a task ended while its turn was open: it was discarded; use `with me.turn():`")
             del self._running[task]
             running.over.set()
             self._report(task, error)
@@ -93,54 +109,67 @@ class TrioRuntime(trio.abc.Instrument):
 
     def _cancel(self, running: Running) -> None:
         running.scope.cancel()
+        if running.deadline is None:
+            running.deadline = trio.current_time() + GRACE
         if running.step is not None:
             self._barred[running.step] = _ended
+            if running.step in _ancestry(trio.lowlevel.current_task()):
+                # It has ended its own lifetime: it may not act in the rest of this step either.
+                self._core._bar = _ended
+                self._core._queue.append((CALL, (), (), None))  # for nobody: the bar falls when the queue is empty
 
     async def begun(self, facet: Facet) -> None:
-        """Wait until the tasks that `facet` was born with have done their first step."""
-        for task in list(facet.tasks or ()):
-            running = self._running.get(task)
-            if running is not None:
-                await running.begun.wait()
-        await trio.lowlevel.checkpoint()
+        """Wait until the tasks that `facet` was born with have done their first step, which they do at once."""
+        with trio.CancelScope(shield=True):
+            for task in list(facet.tasks or ()):
+                running = self._running.get(task)
+                if running is not None:
+                    await running.begun.wait()
+            await trio.lowlevel.checkpoint()
 
     def ended(self, facet: Facet) -> Ending:
         return Ending(self, facet)
 
     async def wait_ended(self, facet: Facet) -> None:
-        """Wait for the tasks of a stopped lifetime, and of those within it; not longer than they have to clean up."""
+        """Wait for the tasks of a stopped lifetime, and of those within it, as long as they have to clean up."""
+        callers = list(_ancestry(trio.lowlevel.current_task()))  # who waits within such a task cannot wait for it
         rest = [running for task, running in self._running.items() if _within(task.facet, facet)]
-        with trio.move_on_after(GRACE) as bound:
+        with trio.move_on_after(PATIENCE) as bound:
             for running in rest:
-                if running.step is not trio.lowlevel.current_task():
+                if running.step not in callers:
                     await running.over.wait()
         if bound.cancelled_caught:
-            log.warning("tasks of %s still run %s s after it was stopped", facet.name, GRACE)
+            log.warning("tasks of %s still run %s s after it was stopped", facet.name, PATIENCE)
         await trio.lowlevel.checkpoint()
 
     # -- as an instrument ---------------------------------------------------------------------------------------------
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        if self._barred and task in self._barred:
-            self._core._actor = self._barred[task]
+        if self._barred:
+            bar = self._barred.get(task)
+            if bar is None and any(self._barred.get(outer) is _ended for outer in _ancestry(task)):
+                bar = _ended  # the tasks that a linked task has started end with it
+            self._core._actor = bar
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        core = self._core
-        if core._actor is None:
-            return
-        if core._actor.ds is not None and task not in self._barred:
-            core._undo(core._actions)
-            self._barred[task] = _awaited
-        core._actor = None
+        if self._core._actor is not None and self.drop_turn():
+            self._barred.setdefault(task, _awaited)
 
     def forgive(self) -> None:
-        """The block whose turn was spoiled by an await ends: its task may act again."""
-        self._barred.pop(trio.lowlevel.current_task(), None)
-        self._drop_poison()
+        """The block whose turn was spoiled by an await ends: its task may act again, unless its lifetime has ended."""
+        task = trio.lowlevel.current_task()
+        if self._barred.get(task) is _awaited:
+            del self._barred[task]
+            self.drop_turn()
 
-    def _drop_poison(self) -> None:
-        if self._core._actor in (_awaited, _ended):
-            self._core._actor = None
+    def drop_turn(self) -> bool:
+        """Nobody's turn from here on; was a turn left open, which is discarded?"""
+        core = self._core
+        actor, core._actor = core._actor, None
+        if actor is None or actor in (_awaited, _ended):
+            return False
+        core._undo(core._actions)
+        return True
 
     # -- threads ------------------------------------------------------------------------------------------------------
 
@@ -148,38 +177,17 @@ class TrioRuntime(trio.abc.Instrument):
         work = Work(fn, args, context)
         try:
             return await trio.to_thread.run_sync(work.run, abandon_on_cancel=True, limiter=self._threads)
-        except trio.Cancelled:
-            work.abandon()
+        except BaseException as raised:
+            work.abandon(raised)
             raise
-
-    def from_thread(self, fn: Callable[..., T], args: tuple[Any, ...]) -> T:
-        def call() -> T:
-            self.check_open()
-            return fn(*args)
-
-        try:
-            return trio.from_thread.run_sync(call, trio_token=self._token)
-        except trio.RunFinishedError:
-            raise Stopped("the dataspace is closed") from None
-
-    def from_thread_soon(self, fn: Callable[..., object], args: tuple[Any, ...]) -> None:
-        def call() -> None:
-            try:
-                self.check_open()
-                fn(*args)
-            except Exception:
-                log.exception("what a thread asked for failed: %s", getattr(fn, "__qualname__", fn))
-
-        if self._closed:
-            raise Stopped("the dataspace is closed")
-        try:
-            self._token.run_sync_soon(call)
-        except trio.RunFinishedError:
-            raise Stopped("the dataspace is closed") from None
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
     def grace(self) -> AbstractContextManager[object]:
+        callers = list(_ancestry(trio.lowlevel.current_task()))
+        for running in self._running.values():
+            if running.deadline is not None and running.step in callers:
+                return trio.move_on_at(running.deadline, shield=True)
         return trio.move_on_after(GRACE, shield=True)
 
     def changes(self, facet: Facet, pattern: Pattern[Any]) -> Changes:
@@ -189,17 +197,25 @@ class TrioRuntime(trio.abc.Instrument):
         return sum(len(stream.unread) for stream in self._streams)
 
     def check_open(self) -> None:
-        if self._closed:
+        """Raise unless one may act here and now, and the dataspace still runs."""
+        self._core._check_thread()
+        if self.closed:
             raise Stopped("the dataspace is closed")
+        self._core._check_bar()
 
     def close(self) -> None:
-        """Stop all actors, the newest first, and those that their stop actions start; then end what still runs."""
+        """Stop all actors, the newest first, and those that this starts; then end what still runs."""
         core = self._core
-        core._actor = None
+        self._barred.pop(trio.lowlevel.current_task(), None)
+        self.drop_turn()
+        generation = 0
         while core._actors:
-            actor = next(reversed(core._actors.values()))
-            actor.root.stop()
-        self._closed = True
+            # Who replaces what has gone must be reached itself, so newcomers wait for the next round.
+            for actor in reversed(list(core._actors.values())):
+                actor.root.stop()
+            generation += 1
+            core._closing = generation >= GENERATIONS
+        self.closed = True
         trio.lowlevel.remove_instrument(self)
         self._nursery.cancel_scope.cancel()
 
@@ -218,13 +234,22 @@ class Ending:
 class Running:
     """A linked task that has been started."""
 
-    __slots__ = ("begun", "over", "scope", "step")
+    __slots__ = ("begun", "deadline", "over", "scope", "step")
 
     def __init__(self) -> None:
         self.scope = trio.CancelScope()
+        self.deadline: float | None = None  # when the time to clean up is over
         self.begun = trio.Event()
         self.over = trio.Event()
         self.step: trio.lowlevel.Task | None = None
+
+
+def _ancestry(task: trio.lowlevel.Task) -> Iterator[trio.lowlevel.Task]:
+    """A task, the task in whose nursery it runs, and so on."""
+    yield task
+    while task.parent_nursery is not None:
+        task = task.parent_nursery.parent_task
+        yield task
 
 
 def _within(facet: Facet | None, outer: Facet) -> bool:

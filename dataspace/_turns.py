@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from threading import get_ident
 from types import CoroutineType
@@ -27,7 +28,7 @@ from ._leaves import Record, record_of
 from ._state import State
 from ._tasks import Runtime, Task
 from ._values import kind_of
-from .errors import RunawayError, TurnError
+from .errors import RunawayError, Stopped, TurnError
 
 __all__ = ["Turns"]
 
@@ -54,6 +55,7 @@ class Turns:
         self._crash_count = count(1)
         self._observers = 0
         self._runtime: Runtime | None = None
+        self._closing = False  # no actor is made any more
         self._wrapped = False  # somebody wraps `_commit_alone` and `_commit`: take no short cuts
 
     # -- turns --------------------------------------------------------------------------------------------------------
@@ -68,6 +70,19 @@ class Turns:
         """Raise while nobody may act: in a task whose lifetime has ended, and after an await inside a turn."""
         if self._actor is not None and self._actor.error is not None:
             raise type(self._actor.error)(*self._actor.error.args)
+
+    @contextmanager
+    def _cleaning_up(self) -> Iterator[None]:
+        """The task of a lifetime that has ended may still let go of what it holds elsewhere, so that nothing leaks."""
+        actor = self._actor
+        if actor is not None and isinstance(actor.error, Stopped):
+            self._actor = None
+            try:
+                yield
+            finally:
+                self._actor = actor
+        else:
+            yield
 
     def _refuse(self, actor: Actor) -> NoReturn:
         self._check_bar()
@@ -93,6 +108,7 @@ class Turns:
 
     def _commit(self, actor: Actor, actions: list[tuple[Op, Any]], cause: Cause | None) -> None:
         self._release(actor, actions, cause)
+        actions.clear()  # `_actions` may go on naming this list, and is not to hold what was released
         if not actor.keep:
             self._check_idle(actor, cause)
 
@@ -139,7 +155,7 @@ class Turns:
 
     def _drain(self) -> None:
         """Deliver until the queue is empty.  Called while it is being emptied, it leaves that to who is at it."""
-        if self._draining or not self._queue:
+        if self._draining:
             return
         self._draining = True
         self._left = self._max_turns
@@ -181,7 +197,6 @@ class Turns:
             self._actor = None
             if actions:
                 self._commit(actor, actions, caused(observer, kind, cause))
-                actions = []
             elif kind is CALL and not actor.keep:
                 self._check_idle(actor, cause)
 
@@ -235,7 +250,7 @@ class Turns:
             handle.state = State.STOPPING
             self._actions.append((handle.release, handle))
             if isinstance(handle, Observer):
-                for facet in list(handle.lifetimes.values()) if handle.lifetimes else ():
+                for facet in reversed(list(handle.lifetimes.values())) if handle.lifetimes else ():
                     self._stop(facet)
 
     def _crash(self, actor: Actor, error: BaseException, cause: Cause | None) -> None:

@@ -7,6 +7,7 @@ begins with its exact type, so that a canonical tuple can never be mistaken for 
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import decimal
 import enum
@@ -21,7 +22,7 @@ import attrs
 
 from .errors import NotAFact
 
-__all__ = ["PLAIN", "Key", "Kind", "canon", "immutable", "is_fact_class", "kind_of"]
+__all__ = ["PLAIN", "Key", "Kind", "canon", "immutable", "is_fact_class", "kind_of", "no_fact"]
 
 Key = tuple[Hashable, ...]
 C = TypeVar("C", bound=type)
@@ -103,6 +104,17 @@ def _advice(cls: type) -> str:
     if attrs.has(cls):
         return "only frozen attrs classes compared by value are published, use @attrs.frozen"
     return "only immutable values are published; if its instances never change, register it with dataspace.immutable"
+
+
+def no_fact(value: Any) -> str:
+    """Why `value` is no fact, and what to do about it."""
+    if is_fact_class(value):
+        return f"it is the class, give an instance: {value.__name__}(...)"
+    if attrs.has(type(value)):
+        return "its class can change or is not compared by value, use @attrs.frozen"
+    if dataclasses.is_dataclass(value):
+        return "facts are attrs classes, use @attrs.frozen instead of @dataclass"
+    return "a fact is an instance of a frozen attrs class (@attrs.frozen)"
 
 
 def is_fact_class(cls: Any) -> bool:

@@ -57,8 +57,8 @@ class Row(dict[str, Any]):
     _hash: int
     memo: Any
 
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         raise TypeError("rows are made by Messages.of(rows)")

@@ -13,7 +13,8 @@ a tool call asks a shell to run).  A token is *found* in a text where it stands 
 * `recall`: of the identifiers in removed rows, the share found in `AFTER`.
 * `recall(summary_only=True)`: of the identifiers in removed rows and in no kept row, the share found in the summary.
 * `requests_found`: for every user message of `BEFORE` whether something is found in `AFTER` that is particular to
-  it: its words that stand in no other user message, or where it has none, three words in a row that do not.
+  it: three (or all, if it has fewer) of its words that stand in no other user message, or where it has none of those,
+  three words in a row that do not.
 
 The expressions below are the measure's own.  The compressor has its own lexer (`engines.compressor.lexer`), written for
 ranking, and neither imports the other: what this tool finds is what stands in the text.
@@ -44,6 +45,7 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     "number": re.compile(r"(?<![\w.])\d{4,}(?![\w.])"),
     "hash": re.compile(r"\b(?:0x[0-9a-f]{4,}|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64})\b"),
 }  # fmt: skip
+_ENOUGH = 3
 _SHELL_KEYS = ("command", "cmd", "script")
 _WORD = re.compile(r"\w+(?:[./:'-]\w+)*")
 
@@ -89,8 +91,9 @@ def requests_found(before: Iterable[Any], after: Iterable[Any]) -> tuple[Request
     triples = Counter(triple for _, said in asked for triple in set(_triples(said)))
     found = []
     for at, said in asked:
-        own = [word for word in said if spread[word] == 1]
-        by = next((word for word in own if word in words), "")
+        own = list(dict.fromkeys(word for word in said if spread[word] == 1))
+        there = [word for word in own if word in words]
+        by = " ".join(there[:5]) if len(there) >= min(_ENOUGH, len(own)) else ""
         if not own:
             rows = [" ".join(triple) for triple in _triples(said) if triples[triple] == 1] or [" ".join(said)]
             by = next((row for row in rows if row in folded), "")
@@ -206,11 +209,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise SystemExit("usage: python -m engines.recall BEFORE.jsonl AFTER.jsonl")
     before, after = map(_read, names)
     found = figures(before, after)
-    print(f"requests found: {found.requests_found} of {found.requests}")
-    print(f"identifiers in removed rows: {found.identifiers}, found: {found.recall:.1%}")
-    print(f"of them in no kept row: {found.only_removed}, found in the summary: {found.recall_by_summary:.1%}")
-    for request in requests_found(before, after):
-        print(f"  row {request.row}: {request.by if request.found else 'NOT FOUND'}")
+    lines = [
+        f"requests found: {found.requests_found} of {found.requests}",
+        f"identifiers in removed rows: {found.identifiers}, found: {found.recall:.1%}",
+        f"of them in no kept row: {found.only_removed}, found in the summary: {found.recall_by_summary:.1%}",
+        *[f"  row {each.row}: {each.by if each.found else 'NOT FOUND'}" for each in requests_found(before, after)],
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -76,9 +76,7 @@ class Context:
     def session_end(self, sid: str) -> None:
         """The conversation is over; who observes this one by name still hears of it, then goes."""
         self._feed(SessionEnded(sid))
-        # Within an observer's turn the event is handled in the next one, and its observers hear of it in the one after.
-        me = self._loop.me
-        me.later(lambda: me.later(lambda: self._part(sid)))
+        self._loop.me.later(lambda: self._part(sid))
 
     def compressed(self, sid: str, messages: Iterable[Any]) -> None:
         """Answer the question that stands; where none does, the answer is `Refused`."""
@@ -123,7 +121,7 @@ class Context:
             self._acting = before
 
     def _part(self, sid: str) -> None:
-        """Stop the observers whose pattern names `sid`."""
+        """Stop the observers whose pattern names `sid`: in turns of their own, after those in which they hear of the end."""
         for me, pattern in list(self._observers.items()):
             if not me.alive:
                 del self._observers[me]

@@ -105,9 +105,9 @@ class _Supervisor:
         return boot_async if is_async(boot) else boot_sync
 
     def _crashed(self, crash: Crashed) -> None:
-        if crash.n <= self._seen or self._engine is None:
+        if crash.n <= self._seen:
             return
-        self._seen, self._engine = crash.n, None
+        self._seen = crash.n
         self._patience = self._patience.crashed(trio.current_time())
         pause = self._patience.pause
         if pause is None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from dataspace import Crashed, Dataspace, Facet, Observe, open_dataspace, where
+from dataspace import Appeared, Crashed, Dataspace, Facet, Observe, Vanished, open_dataspace, where
 from engines import Messages, serve
 from engines.context import AskerContext
 from engines.engine import blocking
@@ -23,10 +23,13 @@ WHO: ContextVar[str] = ContextVar("WHO", default="nobody")
 
 
 def asked(n: int = 1, *, to: str = "a", sid: str = "s1", **told: Any) -> Asked:
+    """A question for an engine."""
     return Asked(sid, 1, n, to, messages=rows("u1", "u2"), **told)
 
 
 def engine(work: Any, **told: Any) -> Callable[[Facet], None]:
+    """The boot function of an engine that does nothing but this work."""
+
     def boot(me: Facet) -> None:
         serve(me, work, **told)
 
@@ -96,7 +99,7 @@ def test_a_function_that_returns_a_coroutine_is_told_so() -> None:
 
     async def work(_me: Facet, _a: Asked) -> None: ...
 
-    bench = Bench(lambda me, a: work(me, a))
+    bench = Bench(lambda me, a: work(me, a))  # noqa: PLW0108 - a function that is not async itself
     bench.asker.publish(asked())
     assert "give serve the async function itself" in str(bench.answers[0].error)
 
@@ -127,12 +130,12 @@ def test_it_serves_once_it_has_heard_what_stood() -> None:
     host.observe(Serving, appeared=lambda _fact: log.append("serving"))
 
     def boot(me: Facet) -> None:
-        me.observe(Blocked, appeared=lambda _fact: log.append("heard"))
-        serve(me, lambda _me, _asked: log.append("worked"))
+        me.observe(Blocked, appeared=lambda _fact: log.append(f"heard, {len(ds.facts(Serving))} serving"))
+        serve(me, lambda _me, _asked: log.append(f"worked, {len(ds.facts(Serving))} serving"))
 
     host.publish(asked(to="b"))
     ds.spawn(boot, name="b")
-    assert ["heard", "worked", "serving"] == log
+    assert ["heard, 0 serving", "worked, 0 serving", "serving"] == log
 
 
 def test_it_works_on_its_own_questions_only() -> None:
@@ -187,16 +190,14 @@ def test_async_work_needs_an_event_loop() -> None:
 
 
 async def answers_of(work: Any, *questions: Asked) -> list[Answered]:
-    """What an engine with this work answers."""
+    """What an engine with this work answers, in the order of the questions."""
     async with open_dataspace() as ds:
         asker = ds.actor("asker")
-        found: list[Answered] = []
-        asker.observe(Answered, heard=found.append)
         await ds.spawn(engine(work), name="a")
-        for question in questions:
-            asker.publish(question)
-        await trio.testing.wait_all_tasks_blocked()
-        await trio.sleep(1)
+        with asker.changes(Answered) as changes:
+            for question in questions:
+                asker.publish(question)
+            found = [(await anext(changes)).fact for _ in questions]
         return sorted(found, key=lambda answer: answer.n)
 
 
@@ -276,11 +277,10 @@ async def test_an_abandoned_call_is_known(autojump_clock: Any) -> None:
             assert [Working("a", "s1")] == list(ds.facts(Working))
         await trio.testing.wait_all_tasks_blocked()
         assert [Working("a", "s1")] == list(ds.facts(Working))
-        go.set()
         with asker.changes(Working) as changes:
-            async for _ in changes:
-                if not ds.facts(Working):
-                    break
+            assert Appeared(Working("a", "s1")) == await anext(changes)
+            go.set()
+            assert Vanished(Working("a", "s1")) == await anext(changes)
         assert [] == found
         with asker.publish(asked(2)), asker.changes(Answered) as changes:
             await anext(changes)

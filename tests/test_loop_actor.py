@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dataspace import CAPTURE, Crashed, Dataspace, Facet, Observe, open_dataspace, where
 from engines import Loop, Policy, serve
@@ -25,23 +27,29 @@ from engines.facts import (
     Usage,
 )
 from engines.loop import events as e
+from engines.loop import view
 from engines.loop.actor import UnknownSessionError
 from engines.loop.alarms import Alarms
-from engines.loop.timer import keep_time
+from engines.loop.timer import keep_time, settled
 from engines.working import Working
 from tests.loop_driver import policy, rows
 
+SHOWN = (Session, Budget, Usage, Transcript, ShouldCompress, Asked, Compressed, CompactionFailed, Blocked)
+
 
 def usage(sid: str, prompt: int, **told: Any) -> e.UsageRead:
+    """A reading of one conversation."""
     return e.UsageRead(sid, {"prompt_tokens": prompt}, **told)
 
 
 def start(loop: Loop, *sids: str, threshold: int = 100) -> None:
+    """Have conversations begin, with three messages each."""
     for sid in sids:
         loop.feed(e.SessionStarted(sid, threshold=threshold, messages=rows("u1", "u2", "u3")))
 
 
 def texts(loop: Loop, sid: str) -> list[str]:
+    """The texts of a context."""
     return [row["content"] for row in loop.state(sid).messages]
 
 
@@ -295,6 +303,62 @@ def test_engines_may_serve_one_conversation() -> None:
     assert [True, False] == [loop.state(sid).question is not None for sid in ("s1", "s2")]
 
 
+def test_a_newcomer_ends_the_backoff_of_conversations_without_a_question() -> None:
+    """A compressor that begins to serve makes every conversation forget its failures, so the next pause is short."""
+    ds = Dataspace()
+    now = [0.0]
+    loop = Loop(ds.actor("loop"), policy(), clock=lambda: now[0])
+    start(loop, "s1")
+
+    def failing(me: Facet) -> None:
+        def work(_me: Facet, _asked: Asked) -> None:
+            raise OSError("down")
+
+        serve(me, work)
+
+    ds.spawn(failing, name="a")
+    loop.feed(usage("s1", 120))
+    loop.feed(usage("s1", 10))
+    now[0] = 30.0
+    loop.tick()
+    assert () == ds.facts(CompactionFailed)
+    ds.spawn(failing, name="b")
+    loop.feed(usage("s1", 120))
+    assert [60.0] == [failed.retry_at for failed in ds.facts(CompactionFailed)]
+
+
+def test_who_does_not_listen_is_passed_over() -> None:
+    """An engine that serves without observing what it is asked, or stops to observe it, is followed by the next."""
+    ds = Dataspace()
+    loop = Loop(ds.actor("loop"), policy(compressors=("deaf", "fickle")))
+    start(loop, "s1")
+    ds.actor("telemetry").observe(Asked)
+    ds.actor("deaf").publish(Serving("deaf", "compressor"))
+    fickle = ds.actor("fickle")
+    interest = fickle.observe(where(Asked, to="fickle"))
+    fickle.publish(Serving("fickle", "compressor"))
+    loop.feed(usage("s1", 120))
+    assert ["fickle"] == [asked.to for asked in ds.facts(Asked)]
+    ds.spawn(compressor("short"), name="a")
+    fickle.observe(Usage)
+    fickle.retract(interest)
+    assert ["short"] == texts(loop, "s1")
+    assert 3 == loop.state("s1").n
+
+
+def test_a_question_that_goes_at_once_is_not_looked_after() -> None:
+    """Two events in one turn: the question is gone before anybody could ask whether it was heard."""
+    ds = Dataspace()
+    loop = Loop(ds.actor("loop"), policy())
+    start(loop, "s1")
+    ds.actor("deaf").publish(Serving("deaf", "compressor"))
+    with ds.actor("host").turn():
+        loop.feed(usage("s1", 120))
+        loop.feed(usage("s1", 10))
+    assert () == ds.facts(CompactionFailed)
+    assert 1 == loop.state("s1").n
+
+
 def test_an_engine_at_work_elsewhere_is_passed_over() -> None:
     """`Working` keeps an engine from being asked about that conversation, and about no other."""
     ds = Dataspace()
@@ -328,12 +392,14 @@ def test_the_default_policy_is_strict() -> None:
     heard = Heard(ds, Refused)
 
     def boot(me: Facet) -> None:
-        serve(me, lambda _me, _asked: [{"role": "wizard", "content": "x"}])
+        serve(me, lambda _me, _asked: [{"role": "wizard", "content": "x"}] * 5)
 
     ds.spawn(boot, name="a")
     loop.feed(usage("s1", 120))
     assert ["u1", "u2", "u3"] == texts(loop, "s1")
-    assert 1 == len(heard.take())
+    ((_, refused),) = heard.take()
+    assert "wizard" in refused.reason
+    assert refused.reason.endswith("more")
 
 
 def test_readings_that_are_no_identity_are_shown_too() -> None:
@@ -346,6 +412,41 @@ def test_readings_that_are_no_identity_are_shown_too() -> None:
     loop.feed(e.SessionRotated("s1", "host-2"))
     assert [] == heard.take()
     assert ["host-2"] == [session.host_session for session in ds.facts(Session)]
+
+
+EVENTS = st.one_of(
+    st.builds(usage, st.just("s1"), st.sampled_from([10, 90, 120])),
+    st.builds(e.MessagesAppended, st.just("s1"), st.just(rows("more"))),
+    st.builds(e.CompactionRequested, st.just("s1"), st.sampled_from(["manual", "ahead"])),
+    st.builds(e.BudgetChanged, st.just("s1"), threshold=st.sampled_from([50, 100]), model=st.sampled_from(["a", "b"])),
+    st.builds(e.SessionRotated, st.just("s1"), st.sampled_from(["h1", "h2"])),
+    st.builds(e.SessionEnded, st.just("s1")),
+    st.builds(e.SessionStarted, st.just("s1"), threshold=st.just(100)),
+    st.sampled_from(["answer", "decline", "come or go"]),
+)
+
+
+@given(st.lists(EVENTS, max_size=30))
+def test_what_stands_is_what_follows_from_the_state(events: list[Any]) -> None:
+    """After every event the dataspace holds exactly the facts of the state, with their latest readings."""
+    ds = Dataspace()
+    loop = Loop(ds.actor("loop"), policy())
+    start(loop, "s1")
+    engine = ds.actor("a")
+    engine.observe(where(Asked, to="a"))
+    serving = None
+    for event in events:
+        asked = ds.facts(Asked)
+        if event == "come or go":
+            serving = engine.retract(serving) if serving else engine.publish(Serving("a", "compressor"))
+        elif isinstance(event, str):
+            for fact in asked:
+                messages = rows("short") if event == "answer" else None
+                engine.send(Answered(fact.sid, fact.ask, fact.n, "a", messages=messages))
+        else:
+            loop.feed(event)
+        standing = {id(fact) for cls in SHOWN for fact in ds.facts(cls)}
+        assert {id(fact) for fact in view(loop.state("s1"))} == standing
 
 
 def test_alarms_give_the_earliest() -> None:
@@ -424,6 +525,36 @@ async def test_a_deadline_moves_with_the_work(autojump_clock: Any) -> None:
         assert ["s2"] == [failed.sid for failed in ds.facts(CompactionFailed)]
 
 
+async def test_one_can_wait_for_a_decision(autojump_clock: Any) -> None:
+    """Settled: the work on the question is over, whether anybody could do it or not; shadows do not count."""
+    async with open_dataspace() as ds:
+        loop = Loop(ds.actor("loop"), policy(compressors=("first", "second")))
+
+        def boot(me: Facet, role: Any, *result: str) -> None:
+            async def work(_me: Facet, _asked: Asked) -> Any:
+                await trio.sleep(60 if role == "shadow" else 1)
+                return rows(*result) if result else None
+
+            serve(me, work, role=role)
+
+        await ds.spawn(boot, "compressor", name="first")
+        await ds.spawn(boot, "shadow", name="shadow")
+        second = await ds.spawn(boot, "compressor", "short", name="second")
+        start(loop, "s1", "s2")
+        began = trio.current_time()
+        await settled(loop, "s1")
+        loop.feed(usage("s1", 120))
+        await settled(loop, "s1")
+        assert (["short"], 2.0) == (texts(loop, "s1"), trio.current_time() - began)
+        assert ["shadow"] == [asked.to for asked in ds.facts(Asked)]
+        await second.stop()
+        loop.feed(usage("s2", 120))
+        await settled(loop, "s2")
+        assert ["s2"] == [failed.sid for failed in ds.facts(CompactionFailed)]
+        with pytest.raises(UnknownSessionError):
+            await settled(loop, "s3")
+
+
 async def test_an_engine_stopped_at_work_is_followed_by_the_next(autojump_clock: Any) -> None:
     """Swap in the middle of a compaction: the new engine is asked with a new number, the old one's task ends."""
     async with open_dataspace() as ds:
@@ -442,6 +573,7 @@ async def test_an_engine_stopped_at_work_is_followed_by_the_next(autojump_clock:
         old = await ds.spawn(hanging, name="compressor")
         start(loop, "s1")
         loop.feed(usage("s1", 120))
+        await trio.testing.wait_all_tasks_blocked()
         await ds.spawn(compressor("new"), name="compressor#b")
         assert ["u1", "u2", "u3"] == texts(loop, "s1")
         await old.stop()

@@ -196,6 +196,7 @@ def test_a_reviser_is_asked_anew_in_another_round() -> None:
 
 
 def hosted(*compressors: str, **changes: object) -> Driver:
+    """A conversation whose context is the host's."""
     return Driver(*compressors, owned=False, **changes)
 
 

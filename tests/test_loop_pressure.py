@@ -169,7 +169,9 @@ def test_a_new_budget_is_weighed_at_once() -> None:
         ({"threshold": 10, "context_length": True}, TypeError, ("context_length", "True")),
     ],
 )
-def test_a_budget_that_cannot_be_is_refused(told: dict[str, Any], error: type[Exception], words: tuple[str, ...]) -> None:
+def test_a_budget_that_cannot_be_is_refused(
+    told: dict[str, Any], error: type[Exception], words: tuple[str, ...]
+) -> None:
     """The error names the numbers."""
     for kind in (e.SessionStarted, e.BudgetChanged):
         with pytest.raises(error) as caught:

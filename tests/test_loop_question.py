@@ -43,8 +43,9 @@ def test_the_question_says_what_it_is_about() -> None:
         (lambda d: d.answer(error="ValueError: no"), "a failed: ValueError: no"),
         (lambda d: d.cease("a"), "a stopped serving"),
         (lambda d: d.do(e.TimePassed, at=300.0), "a did not answer within 300 s"),
+        (lambda d: d.do(e.AskingUnheard, d.asked.n), "a does not listen"),
     ],
-    ids=["declined", "failed", "crashed or un-observed", "deadline"],
+    ids=["declined", "failed", "crashed", "deadline", "un-observed"],
 )
 def test_the_next_engine_is_asked(reply: object, why: str) -> None:
     """An engine that declines, fails, goes away or lets its time pass is followed by the next; none left: failure."""
@@ -54,6 +55,7 @@ def test_the_next_engine_is_asked(reply: object, why: str) -> None:
     d.reading(100)
     first = d.asked
     reply(d)
+    d.do(e.AskingUnheard, first.n)  # that it is not heard matters no more
     assert ("b", 1, first.n + 1) == (d.to, d.asked.ask, d.asked.n)
     assert d.failed is None
     d.answer()
@@ -109,6 +111,10 @@ def test_a_newcomer_ends_the_backoff() -> None:
     d.serve("b")
     assert "b" == d.to
     assert 0 == d.state.guard.failures
+    d.answer().answer().reading(10)
+    assert 1 == d.state.guard.failures
+    d.serve("c")
+    assert (None, 0, None) == (d.question, d.state.guard.failures, d.failed)
 
 
 def test_a_newcomer_does_not_disturb_who_is_at_work() -> None:

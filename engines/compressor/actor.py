@@ -88,7 +88,9 @@ async def _prose(plan: Plan, summarise: Summarise, most: int, seconds: float) ->
         with trio.fail_after(seconds):
             said = await summarise(prompt)
     except Exception as error:  # noqa: BLE001 - whatever a summariser raises, the summary stands without it
-        _log.warning("the summariser failed, the summary goes without prose: %s: %s", type(error).__name__, redact(str(error)))
+        _log.warning(
+            "the summariser failed, the summary goes without prose: %s: %s", type(error).__name__, redact(str(error))
+        )
         return ""
     prose = accept_prose(said, prompt)
     if not prose:

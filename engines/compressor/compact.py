@@ -127,7 +127,9 @@ def _tail_rows(plan: Plan) -> list[Any]:
     return shrink(rows, plan.tail_room) or []
 
 
-def _summary(plan: Plan, folded: Sequence[Group], worn: Sequence[Group], kept: Messages, room: int, prose: str) -> Summary:
+def _summary(
+    plan: Plan, folded: Sequence[Group], worn: Sequence[Group], kept: Messages, room: int, prose: str
+) -> Summary:
     """Sum up what goes, merge it into what was known, and fit that into `room` tokens."""
     reader, old = plan.reader, plan.old
     new = evolve(findings(reader, folded, len(old.requests)), prose=prose)
@@ -135,14 +137,21 @@ def _summary(plan: Plan, folded: Sequence[Group], worn: Sequence[Group], kept: M
     size = min(room, plan.summary_room) * 4 - 32
     requests = tuple(text_of(row) for row in kept if is_real_user(row))
     gone = tuple(sorted(at for group in (*folded, *worn, *_shrunk(plan)) for at in range(group.start, group.stop)))
-    known = (*old.identifiers, *lex(render(evolve(old, identifiers=()))))
+    known = (*old.identifiers, *lex(render(evolve(old, identifiers=())))) if old.compactions else ()
     standing = reader.standing(kept)
     tokens = reader.ranked(gone, known, "\n".join([*summary.requests, *requests]))
     tokens = tuple(token for token in tokens if token not in standing)
-    summary = fit(evolve(summary, identifiers=tokens), size, reader.compare(summary.requests, requests, summary.shared), plan.wanted)
+    summary = fit(
+        evolve(summary, identifiers=tokens),
+        size,
+        reader.compare(summary, requests, len(old.requests)),
+        plan.wanted,
+    )
     text = render(evolve(summary, identifiers=()))
     there = lex(text)
-    return evolve(summary, identifiers=_fill((token for token in tokens if token not in there), size - bytes_of(text) - 24))
+    return evolve(
+        summary, identifiers=_fill((token for token in tokens if token not in there), size - bytes_of(text) - 24)
+    )
 
 
 def _shrunk(plan: Plan) -> tuple[Group, ...]:
@@ -170,5 +179,5 @@ def _request(plan: Plan) -> Row | None:
 
 
 def _row(summary: Summary) -> dict[str, Any]:
-    mark = {"version": _VERSION, "compactions": summary.compactions}
+    mark = {"version": _VERSION, "compactions": summary.compactions, "seen": str(summary.seen)}
     return {"role": "user", "content": render(summary), SUMMARY_KEY: mark}

@@ -1,153 +1,26 @@
-"""What is worth remembering of messages that are about to go.
-
-`Reader` looks at each row once: its text without secrets, what its calls did.  `findings` sums up the groups that are
-folded; the identifiers of groups that are only worn down are remembered too.
-"""
+"""What is worth remembering of messages that are about to go: requests, decisions, files, commands, errors, skills."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
 
-from attrs import define, field, frozen
+from attrs import define, field
 
-from ..messages import Messages, Row
-from ..transcript import (
-    Call,
-    Group,
-    call_id,
-    calls_of,
-    is_foreign_summary,
-    is_real_user,
-    role_of,
-    text_of,
-)
-from .lexer import KIND_WORTH, Kind, count, lex
-from .outcome import PRUNED, Outcome, noise_in, outcome_of, skill_of, target_of
-from .redact import redact_all
-from .requests import Compared, compare
+from ..transcript import Group, is_foreign_summary, is_real_user, role_of
+from .lexer import lex
+from .outcome import PRUNED
+from .reader import Reader, Step
 from .summary import Item, Summary
-from .wording import best_sentence, clip, excerpt, mentions, one_line, sentences, worth
+from .wording import best_sentence, clip, one_line, sentences, worth
 
-__all__ = ["Reader", "Step", "findings", "ranked"]
+__all__ = ["findings"]
 
-T = TypeVar("T")
-_UNDONE = re.compile(r"(?i)\b(?:todo|to do|next step|next,|still (?:need|have)|remain(?:s|ing)|not yet|left to|will (?:now|then|next))\b")
-_PATHLIKE = re.compile(r"^[\w.~/@+-]*[./][\w./@+-]*$")
-
-
-@frozen
-class Step:
-    """One call and its result: `skill` names a skill text it brought in, `size` is the length of the result."""
-
-    call: Call
-    target: str
-    outcome: Outcome
-    size: int
-    skill: str | None
-    path: str = ""
-    command: str = ""
-    writes: bool = False
-
-
-@define
-class Reader:
-    """Reads the rows of one list, each at most once, and never more than `most` characters of one.
-
-    It remembers what it has worked out, since a compaction may try more than one way to divide the rows.
-    """
-
-    rows: Messages
-    most: int
-    wanted: tuple[str, ...] = ()
-    _known: dict[Any, Any] = field(factory=dict, init=False)
-
-    def text(self, at: int) -> str:
-        """Return the text of a row without secrets; the middle of a giant one is left out."""
-        return self._clean()[0][at]
-
-    def calls(self, at: int) -> tuple[Call, ...]:
-        """Return the calls of a row, their arguments without secrets."""
-        return self._clean()[1].get(at, ())
-
-    def tokens(self, at: int) -> dict[str, Kind]:
-        """Return the identifiers in a row: in its text and in the arguments of its calls."""
-        return self._once(("tokens", at), lambda: lex(_said(self.text(at), self.calls(at))))
-
-    def standing(self, rows: Iterable[Row]) -> frozenset[str]:
-        """Return the identifiers in rows that stay; these are only looked up, so secrets need no care."""
-        tokens = [self._once((row, "standing"), lambda: frozenset(lex(_said(text_of(row), calls_of(row))))) for row in rows]
-        return frozenset().union(*tokens)
-
-    def decision(self, at: int) -> str:
-        """Return the sentence of a row that tells most."""
-        return self._once(("decision", at), lambda: best_sentence(self.text(at), 200, self.wanted))
-
-    def steps(self, group: Group) -> tuple[Step, ...]:
-        """Return the calls of a group in order, each with what became of it."""
-        return self._once(("steps", group.start), lambda: tuple(self._steps(group)))
-
-    def compare(self, requests: tuple[str, ...], kept: tuple[str, ...], shared: tuple[str, ...]) -> Compared:
-        """Compare requests with each other and with those that are `kept`."""
-        return self._once((requests, kept, shared), lambda: compare(requests, kept, shared, self.wanted))
-
-    def ranked(self, gone: tuple[int, ...], old: tuple[str, ...], asked: str) -> tuple[str, ...]:
-        """Rank the identifiers of the rows `gone` together with the `old` ones; see `ranked`."""
-        return self._once((gone, old, asked), lambda: ranked([self.tokens(at) for at in gone], old, asked, self.wanted))
-
-    def noise(self) -> frozenset[str]:
-        """Return the shapes of lines that say nothing because so many results begin or end with them."""
-        return self._once("noise", lambda: noise_in(text_of(row) for row in self.rows if role_of(row) == "tool"))
-
-    def _clean(self) -> tuple[list[str], dict[int, tuple[Call, ...]]]:
-        """All texts, and the calls of the rows that have some, without secrets."""
-
-        def clean() -> tuple[list[str], dict[int, tuple[Call, ...]]]:
-            calls = [(at, call) for at, row in enumerate(self.rows) for call in calls_of(row)]
-            texts = [text_of(row) for row in self.rows] + [call.arguments for _, call in calls]
-            texts = redact_all([excerpt(text, self.most) for text in texts])
-            by_row: dict[int, tuple[Call, ...]] = {}
-            for (at, call), arguments in zip(calls, texts[len(self.rows) :], strict=True):
-                by_row[at] = (*by_row.get(at, ()), call._replace(arguments=arguments))
-            return texts[: len(self.rows)], by_row
-
-        return self._once("clean", clean)
-
-    def _once(self, key: Any, make: Callable[[], T]) -> T:
-        try:
-            return self._known[key]  # type: ignore[no-any-return]
-        except KeyError:
-            self._known[key] = made = make()
-            return made
-
-    def _steps(self, group: Group) -> Iterable[Step]:
-        results: dict[str, list[int]] = {}
-        for at in range(group.start + 1, group.stop):
-            results.setdefault(call_id(self.rows[at]) or "", []).append(at)
-        for call in self.calls(group.start):
-            waiting = results.get(call.id)
-            at = waiting.pop(0) if waiting else None
-            text = "" if at is None else self.text(at)
-            outcome = Outcome("no result") if at is None else outcome_of(text, self.noise())
-            size = 0 if at is None else len(text_of(self.rows[at]))
-            target = target_of(call)
-            yield Step(call, target.text, outcome, size, skill_of(call, text), target.path, target.command, target.writes)
-
-
-@define
-class _Notebook:
-    """Collects items while rows are folded one after the other."""
-
-    turn: int
-    requests: list[str] = field(factory=list)
-    decided: list[Item] = field(factory=list)
-    files: list[Item] = field(factory=list)
-    commands: list[Item] = field(factory=list)
-    errors: list[Item] = field(factory=list)
-    skills: list[Item] = field(factory=list)
-    notes: list[Item] = field(factory=list)
-    open: list[Item] = field(factory=list)
+_UNDONE = re.compile(
+    r"(?i)\b(?:todo|to do|next step|next,|still (?:need|have)|remain(?:s|ing)|not yet|left to|will (?:now|then|next))\b"
+)
+_PATHLIKE = re.compile(r"[\w.~/@+-]*[./][\w./@+-]*")
+_FOREIGN_LINES = 12
 
 
 def findings(reader: Reader, folded: Sequence[Group], known: int) -> Summary:
@@ -160,47 +33,40 @@ def findings(reader: Reader, folded: Sequence[Group], known: int) -> Summary:
         if at in folded_at:
             _fold(reader, folded_at[at], notes)
     _leave_open(reader, folded, notes)
-    lists = {name: tuple(getattr(notes, name)) for name in ("decided", "files", "commands", "errors", "skills", "notes", "open")}
-    return Summary(rows=sum(group.stop - group.start for group in folded), requests=tuple(notes.requests), **lists)
+    return Summary(
+        rows=sum(group.stop - group.start for group in folded),
+        requests=tuple(notes.requests),
+        decided=tuple(notes.decided),
+        files=tuple(notes.files),
+        commands=tuple(notes.commands),
+        errors=tuple(notes.errors),
+        skills=tuple(notes.skills),
+        notes=tuple(notes.notes),
+        open=tuple({item.text: item for item in notes.open}.values()),
+    )
 
 
-def ranked(
-    gone: Sequence[dict[str, Kind]], old: Sequence[str], asked: str, wanted: tuple[str, ...] = ()
-) -> tuple[str, ...]:
-    """Rank the identifiers of rows that go (oldest first) together with the `old` ones: most useful first.
+@define
+class _Notebook:
+    """Collects items while rows are folded one after the other; `turn` is the number of the request they belong to."""
 
-    Counted are kind, how many rows name it, how late, whether the user named it, and how little room it takes.
-    """
-    seen, kinds, last = count(gone)
-    named = lex(asked)
-    scores: dict[str, float] = {}
-    for rank, token in enumerate(old):
-        scores[token] = _score(token, _kind(token), 2.0 - rank / max(len(old), 1), False, token in named, wanted)
-    for token, times in seen.items():
-        late = last[token] * 2 >= len(gone)
-        fresh = _score(token, kinds[token], float(min(times, 8)), late, token in named, wanted)
-        scores[token] = max(fresh, scores.get(token, 0.0))
-    return tuple(sorted(scores, key=lambda token: -scores[token]))
-
-
-def _score(token: str, kind: Kind, times: float, late: bool, named: bool, wanted: tuple[str, ...]) -> float:
-    worth_of = KIND_WORTH[kind] * (0.6 + times**0.5) * (1.25 if late else 1.0) * (2.0 if named else 1.0)
-    return worth_of * (6.0 if mentions(token, wanted) else 1.0) / (len(token) + 4) ** 0.6
-
-
-def _kind(token: str) -> Kind:
-    return next(iter(lex(token).values()), "name")
+    turn: int
+    requests: list[str] = field(factory=list)
+    decided: list[Item] = field(factory=list)
+    files: list[Item] = field(factory=list)
+    commands: list[Item] = field(factory=list)
+    errors: list[Item] = field(factory=list)
+    skills: list[Item] = field(factory=list)
+    notes: list[Item] = field(factory=list)
+    open: list[Item] = field(factory=list)
 
 
 def _fold(reader: Reader, group: Group, notes: _Notebook) -> None:
-    row = reader.rows[group.start]
-    text = reader.text(group.start)
+    row, text = reader.rows[group.start], reader.text(group.start)
     if is_real_user(row):
-        notes.requests.append(one_line(text) or "(nothing but white space)")
+        notes.requests.append(text.strip() or "(nothing but white space)")
     elif is_foreign_summary(row):
-        lines = sentences(text.partition("\n")[2] or text)
-        best = sorted(range(len(lines)), key=lambda at: -worth(lines[at]))[:12]
-        notes.notes += [Item(one_line(lines[at], 240)) for at in sorted(best)]
+        notes.notes += _best_lines(text)
     elif role_of(row) == "assistant":
         decided = reader.decision(group.start)
         if len(decided) > 12:
@@ -208,17 +74,24 @@ def _fold(reader: Reader, group: Group, notes: _Notebook) -> None:
         for step in reader.steps(group):
             _record(step, notes)
     elif text.strip():
-        role = role_of(row) or "unknown"
-        notes.notes.append(Item(f"{'result without a call' if group.orphan else role} message: {best_sentence(text, 240, reader.wanted)}", notes.turn))
+        who = "result without a call" if group.orphan else f"{role_of(row) or 'unknown'} message"
+        notes.notes.append(Item(f"{who}: {best_sentence(text, 240, reader.wanted)}", notes.turn))
+
+
+def _best_lines(text: str) -> list[Item]:
+    """What another engine's summary says, as far as it tells most."""
+    lines = sentences(text.partition("\n")[2] or text)
+    best = sorted(range(len(lines)), key=lambda at: -worth(lines[at]))[:_FOREIGN_LINES]
+    return [Item(one_line(lines[at], 240)) for at in sorted(best)]
 
 
 def _record(step: Step, notes: _Notebook) -> None:
     if step.skill is not None:
         notes.skills.append(Item(f"{step.skill} {PRUNED}"))
         return
-    if step.path and _PATHLIKE.match(step.path):
+    if step.path and _PATHLIKE.fullmatch(step.path):
         notes.files.append(Item(step.path + (" (edited)" if step.writes else "")))
-    for token, kind in lex(step.command).items() if step.command else ():
+    for token, kind in lex(step.command).items():
         if kind == "path":
             edited = step.writes and token in step.command.partition("\n")[0]
             notes.files.append(Item(clip(token, 200) + (" (edited)" if edited else "")))
@@ -229,26 +102,15 @@ def _record(step: Step, notes: _Notebook) -> None:
 
 
 def _leave_open(reader: Reader, folded: Sequence[Group], notes: _Notebook) -> None:
-    """What the folded part leaves undone: an unanswered request, the last failure, intentions voiced last."""
+    """What the folded part leaves undone: an unanswered request, intentions voiced last, the last failure."""
     if not folded:
         return
-    last = reader.rows[folded[-1].start]
-    if is_real_user(last):
+    if is_real_user(reader.rows[folded[-1].start]):
         notes.open.append(Item("was asked and had no answer yet", notes.turn))
     recent = [group for group in folded[-3:] if role_of(reader.rows[group.start]) == "assistant"]
     for group in recent:
         undone = [sentence for sentence in sentences(reader.text(group.start)) if _UNDONE.search(sentence)]
         notes.open += [Item(one_line(sentence, 200), notes.turn) for sentence in undone[-1:]]
-    if recent:
-        failed = [step for step in reader.steps(recent[-1]) if step.outcome.failed]
-        notes.open += [Item(f"last seen failing: {step.call.name}: {step.target} → {step.outcome.text}", notes.turn) for step in failed[-1:]]
-    notes.open = list({item.text: item for item in notes.open}.values())
-
-
-def _said(text: str, calls: Sequence[Call]) -> str:
-    return "\n".join([_plain(text), *[f"{call.name} {_plain(call.arguments)}" for call in calls]]) if calls else _plain(text)
-
-
-def _plain(text: str) -> str:
-    """JSON without its escapes, near enough for finding words in it."""
-    return text.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"') if text[:1] in "{[" else text
+    failed = [step for group in recent[-1:] for step in reader.steps(group) if step.outcome.failed]
+    for step in failed[-1:]:
+        notes.open.append(Item(f"last seen failing: {step.call.name}: {step.target} → {step.outcome.text}", notes.turn))

@@ -16,10 +16,21 @@ from typing import Literal
 __all__ = ["KIND_WORTH", "Kind", "classify", "count", "lex"]
 
 Kind = Literal["url", "path", "error", "name", "hash", "number", "line"]
-KIND_WORTH: dict[Kind, float] = {"path": 3.0, "error": 3.0, "hash": 2.2, "name": 2.0, "url": 2.5, "number": 1.2, "line": 0.4}
+Token = tuple[str, Kind]
+KIND_WORTH: dict[Kind, float] = {
+    "path": 3.0,
+    "error": 3.0,
+    "hash": 2.2,
+    "name": 2.0,
+    "url": 2.5,
+    "number": 1.2,
+    "line": 0.4,
+}
 
 _IN = r"\w./:@~+#%?=&-"
-_CHUNK = re.compile(rf"(?<![{_IN}])[a-z]*+(?:\(|[\d_/.A-Z:@~+#%?=&-][{_IN}]{{2,300}}\(?)")  # no plain word, unless it is called
+_CHUNK = re.compile(
+    rf"(?<![{_IN}])[a-z]*+(?:\(|[\d_/.A-Z:@~+#%?=&-][{_IN}]{{2,300}}\(?)"
+)  # no plain word, unless it is called
 _CALLED = re.compile(r"[A-Za-z_]\w{2,}$")
 _SPLIT = re.compile(r"[^\w.+-]+|\.\.+")
 _FILE = re.compile(r"[\w.+-]*\w\.[A-Za-z]\w{0,5}")
@@ -55,7 +66,7 @@ def count(rows: Iterable[Mapping[str, Kind]]) -> tuple[Counter[str], dict[str, K
 
 
 @lru_cache(maxsize=8192)
-def classify(chunk: str) -> tuple[tuple[str, Kind], ...]:
+def classify(chunk: str) -> tuple[Token, ...]:
     """Return the identifiers in one chunk of text without blanks; one that ends in `(` names what is called."""
     if chunk[-1] == "(":
         called = _CALLED.search(chunk[:-1])
@@ -71,17 +82,19 @@ def classify(chunk: str) -> tuple[tuple[str, Kind], ...]:
     return tuple(found for word in _SPLIT.split(chunk) for found in _word(word.strip(".+-")))
 
 
-def _paths(chunk: str) -> Iterable[tuple[str, Kind]]:
+def _paths(chunk: str) -> Iterable[Token]:
     """A path, perhaps behind `name=` and before `:line`; two plain words with a slash between are none."""
     for part in re.split(r"[:=@&?#]", chunk):
         path = part.rstrip(".-+")
         if "/" not in path:
             yield from _word(path)
-        elif path.strip("/.~") and (path.count("/") > 1 or path[0] in "/.~" or "." in path or "_" in path or "-" in path):
+        elif path.strip("/.~") and (
+            path.count("/") > 1 or path[0] in "/.~" or "." in path or "_" in path or "-" in path
+        ):
             yield path, "path"
 
 
-def _word(word: str) -> Iterable[tuple[str, Kind]]:
+def _word(word: str) -> Iterable[Token]:
     if len(word) < 4:
         return
     if word.isdecimal():
@@ -89,15 +102,20 @@ def _word(word: str) -> Iterable[tuple[str, Kind]]:
     elif _HEX.fullmatch(word) and not word.isalpha():
         yield word, "hash"
     elif "." in word:
-        if _FILE.fullmatch(word) and word.rpartition(".")[2].lower() in _ENDINGS:
-            yield word, "path"
-        else:
-            for part in word.split("."):
-                yield from _word(part)
+        yield from _dotted(word)
     elif _ERROR.fullmatch(word):
         yield word, "error"
     elif "_" in word.strip("_") or _CAMEL.fullmatch(word):
         yield word, "name"
     elif "-" in word and any(letter.isdigit() for letter in word):
         for part in word.split("-"):
+            yield from _word(part)
+
+
+def _dotted(word: str) -> Iterable[Token]:
+    """A file name, or else names with dots between them."""
+    if _FILE.fullmatch(word) and word.rpartition(".")[2].lower() in _ENDINGS:
+        yield word, "path"
+    else:
+        for part in word.split("."):
             yield from _word(part)

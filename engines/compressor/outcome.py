@@ -20,17 +20,42 @@ PRUNED = "[SKILL_PRUNED]"
 
 SKILL_TOOL = "skill_view"
 _SHELL_KEYS = ("command", "cmd", "script", "code")
-_PATH_KEYS = ("path", "file_path", "filename", "file", "file_name", "filepath", "notebook_path", "target_file", "dir", "directory")
+_PATH_KEYS = (
+    "path",
+    "file_path",
+    "filename",
+    "file",
+    "file_name",
+    "filepath",
+    "notebook_path",
+    "target_file",
+    "dir",
+    "directory",
+)
 _OTHER_KEYS = ("url", "query", "pattern", "name", "q", "search", "prompt", "task", "text", "input")
 _WRITES = re.compile(
     r"(?i)(?:^|[\s;&|_])(?:write|edit|create|insert|replace|patch|append|touch|rm|mv|cp|tee|mkdir|delete|sed\s+-i|apply|update)(?:[\s_]|$)|[^<>=-]>{1,2}\s*[\w./~]"
 )
-_CUES = ("error", "exception", "traceback", "fatal", "panic", "failed", "not found", "no such file", "denied", "fault", "timed out")
+_CUES = (
+    "error",
+    "exception",
+    "traceback",
+    "fatal",
+    "panic",
+    "failed",
+    "not found",
+    "no such file",
+    "denied",
+    "fault",
+    "timed out",
+)
 _FAILED = re.compile(
     r"(?i)\b\w*(?:error|exception)\b\s*[:(\[]|\btraceback \(most recent|\bfatal:|\bpanic(?:ked)?\b|(?-i:\bFAILED\b)|\bnot found\b|"
     r"no such file or directory|permission denied|segmentation fault|\btimed out\b"
 )
-_SOURCE = re.compile(r"\s*(?:\d+\s*[:|]|[+-]\s|(?:raise|except|throw|catch|assert|import|from|def|class|return|if|try|print)\b|[#*]|//)")
+_SOURCE = re.compile(
+    r"\s*(?:\d+\s*[:|]|[+-]\s|(?:raise|except|throw|catch|assert|import|from|def|class|return|if|try|print)\b|[#*]|//)"
+)
 _TRACEBACK = "traceback (most recent"
 _VARIES = re.compile(r"[^\s/\\\d]*+[/\\\d]\S*+")
 _EXIT = re.compile(r"(?i)\bexit(?:ed)?(?:\s+with)?[\s_]*(?:code|status)?\W{0,4}(\d{1,3})\b")
@@ -125,12 +150,19 @@ def _shape(line: str) -> str:
 
 def _structured(loaded: Mapping[str, Any], noise: frozenset[str]) -> Outcome:
     code = next((loaded[key] for key in ("exit_code", "returncode", "code") if isinstance(loaded.get(key), int)), 0)
-    failed = code not in (0, True) or loaded.get("success") is False or loaded.get("ok") is False or bool(loaded.get("error"))
+    failed = (
+        code not in (0, True)
+        or loaded.get("success") is False
+        or loaded.get("ok") is False
+        or bool(loaded.get("error"))
+    )
     said = next((one_line(_as_text(loaded[key]), 160) for key in _JSON_TEXT if loaded.get(key)), "")
     inner = _gist(_as_text(loaded.get("output") or loaded.get("stdout") or ""), noise)
     said = said if failed or not inner else inner
     error = said or f"exit {code}" if failed else ""
-    return Outcome((f"exit {code}: " if code not in (0, True) else "") + (said or ("failed" if failed else "done")), failed, error)
+    return Outcome(
+        (f"exit {code}: " if code not in (0, True) else "") + (said or ("failed" if failed else "done")), failed, error
+    )
 
 
 def _error_in(text: str) -> str:

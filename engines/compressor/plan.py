@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ..messages import Messages, Row
 from ..transcript import (
+    SUMMARY_KEY,
     Group,
     current_user,
     estimate_row,
@@ -24,8 +25,9 @@ from ..transcript import (
     text_of,
 )
 from ..transcript.rows import ROLES
-from .fold import Reader
+from .fingerprint import Fingerprint
 from .limits import Limits
+from .reader import Reader
 from .summary import Summary, merge
 from .text import SMALLEST, parse
 from .wording import focus_words
@@ -113,7 +115,9 @@ def _tail(rows: Messages, body: tuple[Group, ...], request: int | None, room: in
     """
     at, cost = len(body), 0
     for group in reversed(body):
-        size = 0 if group.start == request or not _stays(rows, group) else estimate_tokens(rows[group.start : group.stop])
+        size = (
+            0 if group.start == request or not _stays(rows, group) else estimate_tokens(rows[group.start : group.stop])
+        )
         if cost + size > room and not group.open:
             break
         cost += size
@@ -142,7 +146,9 @@ def _without_summaries(messages: Messages) -> tuple[Messages, Summary]:
         text = text_of(row)
         summary = split_summary(text)[1]
         if is_summary(row):
-            old = merge(old, parse(text))
+            mark = row.get(SUMMARY_KEY)
+            seen = Fingerprint.read(mark.get("seen") if isinstance(mark, Row) else None)
+            old = merge(old, evolve(parse(text), seen=seen))
         elif summary:
             old = merge(old, parse(summary))
             rows.append(_unmerged(row))

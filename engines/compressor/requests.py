@@ -2,45 +2,49 @@
 
 Requests are often one long template with the matter at hand somewhere in the middle, so neither their beginnings nor
 their ends tell them apart.  They are compared instead: words that stand in a run of four shared with another request
-are common, the others particular.  Each request keeps its particular pieces first and then, as room allows, the common
-ones, earlier and more telling ones before others.  Every request keeps something that no other one has.
-
-A request that is folded when its like is long gone is compared with *shared wording*: the sentences that earlier
-requests had in common, shortened to their first and last words, which a summary carries along for this purpose.
+are common, the others particular.  Each request keeps its particular pieces first and then, as room allows, others:
+earlier and more telling ones before the rest, and what many have in common only where it stands first.  Every request
+keeps something that no other one has.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import pairwise
+from typing import TypeVar
 
-from attrs import frozen
+from attrs import define, field, frozen
 
+from .fingerprint import Fingerprint
 from .wording import bytes_of, clip, clip_bytes, mentions, one_line, sentences, worth
 
-__all__ = ["Compared", "compare", "needed", "share_out"]
+__all__ = ["Compared", "compare", "share_out"]
 
 _RUN = 4  # words in a row that make two requests alike
-_LONG = 30  # words of a sentence before it is cut
+_LONG = 24  # words of a sentence before it is cut
 _FLOOR = 48  # bytes that a request keeps even where there is no room
+_COMMON = 3  # as alike as it gets
 _SAME = 60  # a shorter request is repeated rather than referred to
 Gram = tuple[str, ...]
+H = TypeVar("H", bound=Hashable)
 
 
 @frozen
 class _Piece:
-    """Words `start` to `stop` of a request, in how many requests they stand, and what they are worth."""
+    """Words `start` to `stop` of a request, a run of words that are equally `alike`: 1 stand only here, 2 in one other request, 3 in more.
+
+    `own` is how many of its words no other request has, `worth` what it tells by itself, `repeated` whether an earlier
+    request says the same.
+    """
 
     start: int
     stop: int
-    spread: int
+    alike: int
+    own: int
     worth: float
+    repeated: bool
     text: str
-
-
-def needed(texts: Iterable[str]) -> int:
-    """Return the bytes that requests take when they are kept whole."""
-    return sum(bytes_of(text) for text in texts)
 
 
 @frozen
@@ -48,13 +52,13 @@ class Compared:
     """Requests held against each other, ready to be shortened to any size.
 
     `texts` are whole; `first` says which is the first of equal ones; `pieces` are those of every one that stands for
-    itself; `shared` is the wording known to be common, with what these requests add to it.
+    itself; `seen` is the wording of all.
     """
 
     texts: tuple[str, ...]
     first: dict[str, int]
     pieces: dict[int, list[_Piece]]
-    shared: tuple[str, ...]
+    seen: Fingerprint
 
     def shorten(self, room: int) -> list[str]:
         """Return the short forms of all requests, together about `room` bytes long."""
@@ -67,19 +71,28 @@ class Compared:
 
 
 def compare(
-    requests: Sequence[str], kept: Sequence[str] = (), shared: Sequence[str] = (), wanted: tuple[str, ...] = ()
+    requests: Sequence[str],
+    kept: Sequence[str] = (),
+    known: int = 0,
+    seen: Fingerprint = Fingerprint(),  # noqa: B008 - immutable
+    wanted: tuple[str, ...] = (),
 ) -> Compared:
-    """Compare requests (oldest first) with each other and with those `kept` in the list as they are."""
+    """Compare requests (oldest first) with each other and with those `kept` in the list as they are.
+
+    The first `known` are short forms from an earlier comparison; `seen` holds the wording of what they were made from.
+    """
     texts = tuple(map(one_line, requests))
     first = {text: at for at, text in reversed(list(enumerate(texts)))}
     cut = {at: _words(requests[at]) for at, text in enumerate(texts) if first[text] == at or len(text) < _SAME}
-    others = [_words(text)[0] for text in kept if one_line(text) not in first]
-    spread = _spread([words for words, _ in cut.values()] + others)
-    known = set(shared)
-    pieces = {at: _pieces(words, breaks, spread, known, wanted) for at, (words, breaks) in cut.items()}
-    long = (piece for found in pieces.values() for piece in found if piece.spread > 1 and piece.stop - piece.start > _RUN)
-    usual = [_key(piece.text) for piece in long if piece.spread * 2 >= len(cut)]
-    return Compared(texts, first, pieces, tuple(dict.fromkeys([*shared, *usual])))
+    everybody = [words for words, _ in cut.values()] + [_words(text)[0] for text in kept if one_line(text) not in first]
+    others = _Others(_spread(map(_grams, everybody)), _spread(everybody), wanted)
+    pieces, fresh = {}, seen
+    for at, (words, breaks) in cut.items():
+        others.earlier = seen if at >= known else Fingerprint()
+        pieces[at] = _pieces(words, breaks, others)
+        if at >= known:
+            fresh = fresh.with_all([*words, *(" ".join(words[start:stop]) for start, stop in pairwise([0, *breaks]))])
+    return Compared(texts, first, pieces, fresh)
 
 
 def share_out(needs: Sequence[int], room: int, floor: int = 0) -> list[int]:
@@ -110,40 +123,66 @@ def _grams(words: Sequence[str]) -> Iterable[Gram]:
     return zip(*[words[at:] for at in range(_RUN)], strict=False)
 
 
-def _spread(texts: Sequence[Sequence[str]]) -> Counter[Gram]:
-    found: Counter[Gram] = Counter()
-    for words in texts:
-        found.update(set(_grams(words)))
+def _spread(texts: Iterable[Iterable[H]]) -> Counter[H]:
+    """In how many texts each thing stands."""
+    found: Counter[H] = Counter()
+    for things in texts:
+        found.update(set(things))
     return found
 
 
-def _pieces(
-    words: list[str], breaks: list[int], spread: Counter[Gram], known: set[str], wanted: tuple[str, ...]
-) -> list[_Piece]:
-    cover = [1] * len(words)
-    for at, gram in enumerate(_grams(words)):
-        alike = spread[gram]
-        if alike > 1:
-            for place in range(at, min(at + _RUN, len(words))):
-                cover[place] = max(cover[place], alike)
+@define
+class _Others:
+    """What a request is compared with: in how many requests each run of four and each word stands, what was known before.
+
+    `told` are the runs of the requests before this one.
+    """
+
+    spread: Counter[Gram]
+    own: Counter[str]
+    wanted: tuple[str, ...]
+    earlier: Fingerprint = Fingerprint()
+    told: set[Gram] = field(factory=set)
+
+
+def _pieces(words: list[str], breaks: list[int], others: _Others) -> list[_Piece]:
+    grams = list(_grams(words))
+    cover = _cover([min(others.spread[gram], _COMMON) for gram in grams], len(words))
+    alone = {word for word in words if others.own[word] == 1 and word not in others.earlier}
     found, start = [], 0
-    most = max([*cover, 2])
     for stop in breaks:
         _with_context(cover, start, stop)
-        if _key(" ".join(words[start:stop])) in known:
-            cover[start:stop] = [most] * (stop - start)
-        found += [_rated(words, begin, end, cover[begin], most, wanted) for begin, end in _runs(cover, start, stop)]
+        if others.earlier.bits and " ".join(words[start:stop]) in others.earlier:
+            cover[start:stop] = [_COMMON] * (stop - start)
+        for begin, end in _runs(cover, start, stop):
+            text = " ".join(words[begin:end])
+            early = 1.0 - 0.4 * begin / len(words)
+            repeated = cover[begin] > 1 and grams[min(begin, len(grams) - 1)] in others.told
+            rated = early * worth(text) * (4.0 if mentions(text, others.wanted) else 1.0) / cover[begin]
+            own = sum(word in alone for word in words[begin:end])
+            found.append(_Piece(begin, end, cover[begin], own, rated / (1 + repeated), repeated, text))
         start = stop
+    others.told.update(grams)
     return found
+
+
+def _cover(alike: list[int], size: int) -> list[int]:
+    """How alike each word is: as the most common run of four that it stands in."""
+    if size < _RUN:
+        return alike * size
+    one = [1]
+    shifted = (one * before + alike + one * (_RUN - 1 - before) for before in range(_RUN))
+    return list(map(max, *shifted))
 
 
 def _with_context(cover: list[int], start: int, stop: int) -> None:
     """Let what is particular in a sentence take in the two words before it and the one after."""
-    own = [at for at in range(start, stop) if cover[at] == 1]
-    for at in own:
-        for near in (at - 2, at - 1, at + 1):
-            if start <= near < stop:
-                cover[near] = 1
+    for at in range(start, stop - 1):
+        if cover[at] > 1 and cover[at + 1] == 1:
+            cover[max(at - 1, start) : at + 1] = [1] * (at + 1 - max(at - 1, start))
+    for at in range(stop - 1, start, -1):
+        if cover[at] > 1 and cover[at - 1] == 1:
+            cover[at] = 1
 
 
 def _runs(cover: list[int], start: int, stop: int) -> Iterable[tuple[int, int]]:
@@ -157,35 +196,30 @@ def _runs(cover: list[int], start: int, stop: int) -> Iterable[tuple[int, int]]:
             begin = at
 
 
-def _rated(words: list[str], start: int, stop: int, spread: int, most: int, wanted: tuple[str, ...]) -> _Piece:
-    text = " ".join(words[start:stop])
-    rarity = 1.0 / spread if spread < most or spread == 1 else 0.2 / spread
-    early = 1.0 - 0.6 * start / max(len(words), 1)
-    focus = 2.0 if mentions(text, wanted) else 1.0
-    return _Piece(start, stop, spread, rarity * early * worth(text) * focus, text)
-
-
 def _pick(pieces: list[_Piece], size: int) -> str:
-    """Choose pieces worth most: first one that no other request has, then whatever still fits."""
-    order = sorted(pieces, key=lambda piece: -piece.worth)
-    lead = next((piece for piece in order if piece.spread == 1), order[0] if order else None)
-    if lead is None:
-        return ""
-    chosen, used = [lead], bytes_of(lead.text)
-    if used > size:
-        return clip_bytes(lead.text, size)
-    rare = max(2, len({piece.spread for piece in pieces}))
-    for piece in order:
-        cost = bytes_of(piece.text) + 3
-        if piece is not lead and used + cost <= size and piece.spread <= rare and (piece.stop - piece.start > 1 or piece.worth > 1):
-            chosen.append(piece)
-            used += cost
-    return _joined(sorted(chosen, key=lambda piece: piece.start))
+    """Fill half the room with what no other request has, the other half with what tells most about this one."""
+    alone = [piece for piece in pieces if piece.alike == 1]
+    alone.sort(key=lambda piece: (not piece.own, -piece.worth - min(piece.own, 4) / 2))
+    best = sorted(pieces, key=lambda piece: -piece.worth)
+    telling = [piece for piece in best if piece.alike < _COMMON or not piece.repeated]
+    chosen: dict[int, _Piece] = {}
+    used = 0
+    for order, room in ((alone[:1], size), (alone, size // 2), (telling, size)):
+        for piece in order:
+            cost = bytes_of(piece.text) + 3
+            tells = piece.stop - piece.start > 1 or piece.own or piece.worth > 1
+            if piece.start not in chosen and used + cost <= room and tells:
+                chosen[piece.start] = piece
+                used += cost
+    if not chosen:
+        lead = [*alone, *best]
+        return clip_bytes(lead[0].text, size) if lead else ""
+    return _joined([chosen[at] for at in sorted(chosen)])
 
 
 def _joined(chosen: list[_Piece]) -> str:
     parts = [chosen[0].text]
-    for one, other in zip(chosen, chosen[1:], strict=False):
+    for one, other in pairwise(chosen):
         parts.append(other.text if one.stop == other.start else f"… {other.text}")
     return " ".join(parts)
 
@@ -197,15 +231,9 @@ def _tell_apart(made: dict[int, str], texts: Sequence[str]) -> None:
         other = seen.setdefault(short, at)
         if texts[other] != texts[at]:
             one, two = texts[other].split(), texts[at].split()
-            place = next((n for n, pair in enumerate(zip(one, two, strict=False)) if pair[0] != pair[1]), min(len(one), len(two)))
+            place = next(
+                (n for n, pair in enumerate(zip(one, two, strict=False)) if pair[0] != pair[1]), min(len(one), len(two))
+            )
             own = " ".join(two[place : place + _RUN]) or f"[ends after {place} words]"
-            made[at] = short = f"{short} … {clip(own, 80)} [word {place + 1}]"
-            seen.setdefault(short, at)
-
-
-def _key(sentence: str) -> str:
-    """The short form under which a shared sentence is remembered."""
-    words = sentence.split()
-    if len(words) <= 9:
-        return sentence
-    return f"{' '.join(words[:5])} .. {' '.join(words[-2:])} [{len(words)}]"
+            made[at] = f"{short} … {clip(own, 80)} [word {place + 1}]"
+            seen.setdefault(made[at], at)

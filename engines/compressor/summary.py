@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from attrs import evolve, frozen
 
+from .fingerprint import Fingerprint
+
 __all__ = ["Item", "Summary", "merge"]
 
 
@@ -22,14 +24,13 @@ class Item:
 class Summary:
     """The structure behind a summary row.  `requests` and `identifiers` are complete texts, best identifiers first.
 
-    `compactions` counts how often it was made or updated, `rows` how many messages are folded in it by now; `shared`
-    is wording that requests have in common; `prose` is what a summariser wrote, empty without one.
+    `compactions` counts how often it was made or updated, `rows` how many messages are folded in it by now; `prose` is what a summariser wrote, empty without one.  `seen` tells
+    what wording there was in the requests, and is no part of the text.
     """
 
     compactions: int = 0
     rows: int = 0
     requests: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
     decided: tuple[Item, ...] = ()
     files: tuple[Item, ...] = ()
     commands: tuple[Item, ...] = ()
@@ -39,11 +40,12 @@ class Summary:
     open: tuple[Item, ...] = ()
     identifiers: tuple[str, ...] = ()
     prose: str = ""
+    seen: Fingerprint = Fingerprint()
 
     @property
     def empty(self) -> bool:
         """Whether there is nothing worth a row in it."""
-        return evolve(self, compactions=0, rows=0) == Summary()
+        return evolve(self, compactions=0, rows=0, seen=Fingerprint()) == Summary()
 
 
 def merge(old: Summary, new: Summary) -> Summary:
@@ -52,7 +54,6 @@ def merge(old: Summary, new: Summary) -> Summary:
         compactions=max(old.compactions, new.compactions),
         rows=old.rows + new.rows,
         requests=old.requests + new.requests,
-        shared=tuple(dict.fromkeys(old.shared + new.shared)),
         decided=_joined(old.decided, new.decided),
         files=_files(old.files, new.files),
         commands=_joined(old.commands, new.commands),
@@ -62,6 +63,7 @@ def merge(old: Summary, new: Summary) -> Summary:
         open=new.open,
         identifiers=tuple(dict.fromkeys(old.identifiers + new.identifiers)),
         prose=new.prose or old.prose,
+        seen=Fingerprint(old.seen.bits | new.seen.bits),
     )
 
 

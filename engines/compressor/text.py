@@ -8,12 +8,12 @@ each other on what they keep.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import evolve, fields
 
 from ..transcript import SUMMARY_END, SUMMARY_HEAD, split_summary
-from .requests import Compared, needed
+from .requests import Compared
 from .summary import Item, Summary
 from .wording import bytes_of, clip_bytes, mentions, one_line, worth
 
@@ -21,7 +21,6 @@ __all__ = ["SMALLEST", "fit", "parse", "render"]
 
 _HEADINGS = {
     "requests": "User requests so far, oldest first",
-    "shared": "Wording that several of them share",
     "decided": "Decided and found",
     "files": "Files",
     "commands": "Commands and outcomes",
@@ -33,10 +32,8 @@ _HEADINGS = {
     "prose": "In words",
 }
 _SHARES = {
-    "requests": 24, "identifiers": 30, "decided": 14, "commands": 14, "files": 6, "errors": 4, "skills": 3, "notes": 4, "open": 4,
-    "shared": 4, "prose": 18,
+    "requests": 30, "identifiers": 22, "decided": 15, "commands": 15, "files": 6, "errors": 4, "skills": 3, "notes": 4, "open": 4, "prose": 18,
 }  # fmt: skip
-_ITEMS = ("decided", "files", "commands", "errors", "skills", "notes", "open")
 _HEAD = re.compile(r"compaction (\d+), (\d+) messages")
 _LINE = re.compile(r"- (?:r(\d+): )?(.*?)(?: \(×(\d+)\))?$", re.DOTALL)
 _REQUEST = re.compile(r"r\d+: (.*)", re.DOTALL)
@@ -71,15 +68,20 @@ def parse(text: str) -> Summary:
             current = names[line]
         elif line.strip():
             sections[current].append(line)
-    made = {name: tuple(map(_item, sections[name])) for name in _ITEMS}
+    items = {name: tuple(map(_item, lines)) for name, lines in sections.items()}
     return Summary(
         compactions=int(head[1]) if head else 1,
         rows=int(head[2]) if head else 0,
         requests=tuple(_request(line) for line in sections["requests"]),
-        shared=tuple(line.removeprefix("- ") for line in sections["shared"]),
         identifiers=tuple(dict.fromkeys(" ".join(sections["identifiers"]).split())),
+        decided=items["decided"],
+        files=items["files"],
+        commands=items["commands"],
+        errors=items["errors"],
+        skills=items["skills"],
+        notes=items["notes"],
+        open=items["open"],
         prose="\n".join(sections["prose"]),
-        **made,
     )
 
 
@@ -96,14 +98,22 @@ def fit(summary: Summary, room: int, compared: Compared, wanted: tuple[str, ...]
     needs = {name: _needed(summary, name) for name in names}
     rooms = _divide(needs, max(room, 0))
     texts = compared.shorten(rooms.get("requests", 0))
-    made: dict[str, tuple[Item, ...]] = {name: _best(getattr(summary, name), rooms.get(name, 0), wanted) for name in _ITEMS}
-    spare = rooms.get("requests", 0) - needed(texts) - 6 * len(texts)
+
+    def best(name: str) -> tuple[Item, ...]:
+        return _best(getattr(summary, name), rooms.get(name, 0), wanted)
+
     return evolve(
         summary,
         requests=tuple(texts),
-        shared=_whole(compared.shared, max(rooms.get("shared", 0), min(spare, room * _SHARES["shared"] // 100))),
+        seen=compared.seen,
+        decided=best("decided"),
+        files=best("files"),
+        commands=best("commands"),
+        errors=best("errors"),
+        skills=best("skills"),
+        notes=best("notes"),
+        open=best("open"),
         prose=clip_bytes(summary.prose, rooms.get("prose", 0)),
-        **made,
     )
 
 
@@ -145,24 +155,14 @@ def _best(items: Sequence[Item], room: int, wanted: tuple[str, ...]) -> tuple[It
 
 
 def _rate(item: Item, age: float, wanted: tuple[str, ...]) -> float:
-    return worth(item.text) * (0.5 + 0.5 * age) + 0.3 * min(item.times, 5) + (4.0 if mentions(item.text, wanted) else 0.0)
-
-
-def _whole(lines: Iterable[str], room: int) -> tuple[str, ...]:
-    kept = []
-    for line in lines:
-        room -= bytes_of(line) + 3
-        if room < 0:
-            break
-        kept.append(line)
-    return tuple(kept)
+    return (
+        worth(item.text) * (0.5 + 0.5 * age) + 0.3 * min(item.times, 5) + (4.0 if mentions(item.text, wanted) else 0.0)
+    )
 
 
 def _lines(summary: Summary, name: str) -> list[str]:
     if name == "requests":
         return [f"r{number}: {text}" for number, text in enumerate(summary.requests, 1)]
-    if name == "shared":
-        return [f"- {line}" for line in summary.shared]
     if name == "identifiers":
         return [" ".join(summary.identifiers)] if summary.identifiers else []
     if name == "prose":
@@ -191,4 +191,4 @@ def _request(line: str) -> str:
     return found[1] if found else line
 
 
-assert set(_HEADINGS) == {field.name for field in fields(Summary)} - {"compactions", "rows"}
+assert set(_HEADINGS) == {field.name for field in fields(Summary)} - {"compactions", "rows", "seen"}

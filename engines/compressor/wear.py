@@ -13,8 +13,8 @@ from typing import Any
 
 from ..messages import Messages, Row, thaw
 from ..transcript import Group, call_id, calls_of, estimate_row, images_in, is_real_user, text_of
-from .fold import Reader, Step
 from .outcome import PRUNED
+from .reader import Reader, Step
 from .redact import redact
 from .wording import excerpt, one_line
 
@@ -30,7 +30,9 @@ def line_of(step: Step, same_as: str = "") -> str:
     """Say a tool result in one line."""
     if step.skill is not None:
         name = step.skill.partition(" file=")[0]
-        return f"[{step.call.name}] name={step.skill} ({step.size:,} chars) {PRUNED} reload with skill_view(name={name!r})"
+        return (
+            f"[{step.call.name}] name={step.skill} ({step.size:,} chars) {PRUNED} reload with skill_view(name={name!r})"
+        )
     head = f"[{step.call.name}] {step.target}".rstrip()
     if same_as:
         return f"{head} → same output as {same_as} ({step.size:,} chars)"
@@ -50,7 +52,9 @@ def wear(reader: Reader, group: Group, later: Mapping[str, str]) -> list[Any]:
         line = line_of(step, _reference(later, text, step))
         smaller = len(line) < len(text) and (len(text) > _SHORT or step.skill is not None)
         if smaller or images_in(result.get("content")):
-            result = Messages.of([{**result, "content": line if smaller else f"{text} {_IMAGE}".replace("[image]", "").strip()}])[0]
+            result = Messages.of(
+                [{**result, "content": line if smaller else f"{text} {_IMAGE}".replace("[image]", "").strip()}]
+            )[0]
         rows.append(result)
     return rows
 
@@ -86,11 +90,10 @@ def _excerpted(row: Row, most: int) -> Any:
     text = text_of(row)
     if len(text) <= most:
         return row
-    while most > 0:
-        short = excerpt(text, most)
-        if len(short.encode("utf-8", "surrogatepass")) <= max(most, 80):
-            break
+    short = excerpt(text, most)
+    while most > 0 and len(short.encode("utf-8", "surrogatepass")) > max(most, 80):
         most = most * 2 // 3
+        short = excerpt(text, most)
     return {**row, "content": short if most > 0 else ""}
 
 

@@ -7,7 +7,20 @@ from collections.abc import Iterable
 
 from ..transcript import SUMMARY_END, SUMMARY_HEAD
 
-__all__ = ["best_sentence", "bytes_of", "clip", "clip_bytes", "excerpt", "focus_words", "lines_with", "lowered", "mentions", "one_line", "sentences", "worth"]
+__all__ = [
+    "best_sentence",
+    "bytes_of",
+    "clip",
+    "clip_bytes",
+    "excerpt",
+    "focus_words",
+    "lines_with",
+    "lowered",
+    "mentions",
+    "one_line",
+    "sentences",
+    "worth",
+]
 
 _SENTENCE = re.compile(r"(?<=[.!?:;]) +(?=[^a-z\s])|[\n…]")
 _CUES = frozenset(

@@ -7,7 +7,8 @@ without trio; the shim (`engines.ctx_dataspace`); and a host that runs it on its
 
 `state` what is known · `events` what happens · `policy` what was told once · `pressure` reading usage reports ·
 `guards` what is held back · `question` raising and asking · `offer` from answer to commit · `step` the table ·
-`view` what follows from a state · `roster` who serves · `mirror` and `actor` the dataspace's side.
+`view` what follows from a state · `roster` who serves · `mirror`, `attention` and `actor` the
+dataspace's side · `alarms` and `timer` when to look again.
 """
 
 from .policy import Engines, Policy, Verdict

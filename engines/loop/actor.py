@@ -14,12 +14,14 @@ from typing import TypeVar
 from attrs import evolve
 
 from dataspace import Facet
-from engines.facts import Answered, Refused, Serving
+from engines.facts import Answered, Asked, Refused, Serving
 from engines.working import Working
 
 from .alarms import Alarms
+from .attention import Attention
 from .events import (
     AnswerHeard,
+    AskingUnheard,
     EngineBegan,
     EngineBusy,
     EngineCeased,
@@ -34,7 +36,7 @@ from .policy import Policy
 from .roster import Roster
 from .state import Conversation, begin
 from .step import step
-from .view import view, wake
+from .view import view, wake, working
 
 __all__ = ["Loop", "UnknownSessionError"]
 
@@ -76,6 +78,7 @@ class Loop:
         self._floor = (0, 0)  # numbers below these were used by conversations now forgotten
         self._roster = Roster(self.policy)
         self._mirror = Mirror(me)
+        self._attention = Attention(me, self._unheard)
         with me.turn():
             me.observe(Serving, appeared=self._began, vanished=self._ceased)
             me.observe(
@@ -143,6 +146,7 @@ class Loop:
         self._states[sid] = s
         self._mirror.show(sid, view(s))
         self.alarms.set(sid, wake(s))
+        self._attention.watch(sid, working(s))
         if s.question is not None or s.failed is not None or s.shadows or s.guard.failures:
             self._waiting[sid] = None
         else:
@@ -175,6 +179,9 @@ class Loop:
         if serving.sid is None:
             return tuple(self._waiting)
         return (serving.sid,) if serving.sid in self._waiting else ()
+
+    def _unheard(self, asked: Asked) -> None:
+        self._take(self._stamped(AskingUnheard(asked.sid, asked.n)))
 
     def _at_work(self, event: type[EngineBusy | EngineFree], working: Working) -> None:
         self._take(self._stamped(event(working.sid, working.engine)))

@@ -13,6 +13,7 @@ from .state import Conversation, Now, Question
 __all__ = [
     "answer_heard",
     "answer_volunteered",
+    "asking_unheard",
     "context_opened",
     "context_released",
     "engine_began",
@@ -114,6 +115,14 @@ def engine_ceased(s: Conversation, event: e.EngineCeased, now: Now) -> Conversat
     if q is None or q.work is None or (q.work.fact.to, q.work.fact.role) != (event.engine, event.role):
         return s
     return pass_over(s, "stopped serving", now)
+
+
+def asking_unheard(s: Conversation, event: e.AskingUnheard, now: Now) -> Conversation:
+    """An engine that does not listen is as good as gone."""
+    q = s.question
+    if q is None or q.work is None or q.work.fact.n != event.n:
+        return s
+    return pass_over(s, "does not listen", now)
 
 
 def engine_busy(s: Conversation, event: e.EngineBusy, _now: Now) -> Conversation:

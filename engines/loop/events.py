@@ -22,6 +22,7 @@ __all__ = [
     "EMPTY",
     "AnswerHeard",
     "AnswerVolunteered",
+    "AskingUnheard",
     "BudgetChanged",
     "CompactionRequested",
     "ContextOpened",
@@ -230,6 +231,13 @@ class EngineCeased(Event):
 
     engine: str
     role: Role = "compressor"
+
+
+@frozen
+class AskingUnheard(Event):
+    """The engine that was asked does not observe what it is asked."""
+
+    n: int
 
 
 @frozen

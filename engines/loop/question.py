@@ -37,16 +37,16 @@ def weigh(s: Conversation, now: Now) -> Conversation:
     pressure, q = s.pressure, s.question
     if pressure is None:
         return s
+    low = pressure < s.budget.threshold * now.policy.low_mark
+    if low and q is not None and q.fact.reason in AUTOMATIC and not q.insists and not q.offered:
+        s, q = withdraw(s), None
+    if q is not None:
+        return retry(s, now)
     if pressure >= s.budget.threshold:
-        return demand(s, "threshold", now) if q is None else retry(s, now)
-    if s.blocked is not None:
-        s = evolve(s, blocked=None)
-    if pressure < s.budget.threshold * now.policy.low_mark:
-        if q is not None and q.fact.reason in AUTOMATIC and not q.insists and not q.offered:
-            s = withdraw(s)
-        if s.question is None and s.failed is not None and s.failed.retry_at is None:
-            s = evolve(s, failed=None)
-    return s
+        return demand(s, "threshold", now)
+    if low and s.failed is not None and s.failed.retry_at is None:
+        s = evolve(s, failed=None)
+    return _unblock(s)
 
 
 def demand(
@@ -81,7 +81,12 @@ def retry(s: Conversation, now: Now) -> Conversation:
     held = None if q.insists else held_back(s, now)
     if held is not None:
         return _block(s, held)
+    s = _unblock(s)
     return s if backing_off(s, now) else attempt(s, now)
+
+
+def _unblock(s: Conversation) -> Conversation:
+    return s if s.blocked is None else evolve(s, blocked=None)
 
 
 def _block(s: Conversation, held: Blocked) -> Conversation:

@@ -91,11 +91,10 @@ def usage_read(s: Conversation, event: e.UsageRead, now: Now) -> Conversation:
         return _unjudged(s)
     if same_response(s.usage, usage):
         usage = evolve(usage, seq=s.seqs)
-    s = evolve(s, usage=usage, seqs=usage.seq)
     if usage.prompt is None:
-        return _unjudged(s)
+        return _unjudged(evolve(s, usage=usage, seqs=usage.seq))
     guard = charge(s, usage.prompt, now.policy, real=not usage.estimated)
-    return weigh(evolve(s, pressure=usage.prompt, guard=guard), now)
+    return weigh(evolve(s, usage=usage, seqs=usage.seq, pressure=usage.prompt, guard=guard), now)
 
 
 def pressure_given(s: Conversation, event: e.PressureGiven, now: Now) -> Conversation:

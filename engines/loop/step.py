@@ -36,6 +36,7 @@ _HANDLERS: dict[type[e.Event], Callable[[Conversation, Any, Now], Conversation]]
     e.AnswerVolunteered: calls.answer_volunteered,
     e.EngineBegan: calls.engine_began,
     e.EngineCeased: calls.engine_ceased,
+    e.AskingUnheard: calls.asking_unheard,
     e.EngineBusy: calls.engine_busy,
     e.EngineFree: calls.engine_free,
     e.TimePassed: calls.time_passed,

@@ -1,4 +1,4 @@
-"""The loop under trio: a task that wakes it when a deadline, a pause or a retry is due."""
+"""The loop under trio: a task that wakes it when a deadline, a pause or a retry is due, and waiting for a decision."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import math
 
 import trio
 
-from .actor import Loop
+from dataspace import where
+from engines.facts import Asked
 
-__all__ = ["keep_time"]
+from .actor import Loop
+from .view import working
+
+__all__ = ["keep_time", "settled"]
 
 
 def keep_time(loop: Loop) -> None:
@@ -36,3 +40,14 @@ async def _keep_time(loop: Loop) -> None:
             await changed.wait()
         changed = trio.Event()
         loop.tick()
+
+
+async def settled(loop: Loop, sid: str) -> None:
+    """Wait until nobody works on a question of this conversation: it is decided, offered, held back or has failed.
+
+    Shadows are not waited for.  Raises `UnknownSessionError`, and what `me.changes` raises when the loop has crashed.
+    """
+    with loop.me.changes(where(Asked, sid=sid)) as changes:
+        while working(loop.state(sid)) is not None:
+            await anext(changes)
+    await trio.lowlevel.checkpoint()

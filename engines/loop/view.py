@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from engines.facts import Asked
+
 from .state import Conversation
 
-__all__ = ["due", "view", "wake"]
+__all__ = ["due", "view", "wake", "working"]
 
 
 def view(s: Conversation) -> tuple[Any, ...]:
@@ -22,6 +24,12 @@ def view(s: Conversation) -> tuple[Any, ...]:
     if q is not None and q.work is not None:
         facts.append(q.work.fact)
     return tuple(facts)
+
+
+def working(s: Conversation) -> Asked | None:
+    """The asking whose answer is waited for, shadows apart."""
+    q = s.question
+    return None if q is None or q.work is None else q.work.fact
 
 
 def wake(s: Conversation) -> float | None:

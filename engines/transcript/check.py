@@ -6,7 +6,8 @@ also held against it, and a fault between two rows that stood side by side there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 from attrs import frozen
@@ -72,13 +73,15 @@ def system_rows(messages: Sequence[Row]) -> int:
 def neighbours(before: Sequence[Row]) -> frozenset[Pair]:
     """Return the pairs of rows that stood side by side, system messages apart."""
     rows = [_identity(row) for row in before if role_of(row) not in SYSTEM_ROLES]
-    return frozenset(zip(rows, rows[1:], strict=False))
+    return frozenset(pairwise(rows))
 
 
 def collides(one: Row, other: Row, known: frozenset[Pair] = frozenset()) -> bool:
     """Whether two rows in a row break the alternation of roles, and not because they already stood so."""
     role = one.get("role")
-    return role in {"user", "assistant"} and role == other.get("role") and (_identity(one), _identity(other)) not in known
+    return (
+        role in {"user", "assistant"} and role == other.get("role") and (_identity(one), _identity(other)) not in known
+    )
 
 
 def _identity(row: Row) -> Any:
@@ -95,7 +98,9 @@ def _errors(rows: Messages, before: Messages | None) -> Iterator[Problem]:
             yield Problem("unknown_role", at, f"no provider knows the role {row.get('role')!r}")
     for group in groups(rows):
         if group.orphan:
-            yield Problem("orphan_result", group.start, f"the result {call_id(rows[group.start])!r} has no call before it")
+            yield Problem(
+                "orphan_result", group.start, f"the result {call_id(rows[group.start])!r} has no call before it"
+            )
         elif group.missing and not group.open:
             named = ", ".join(map(repr, group.missing))
             yield Problem("missing_result", group.start, f"no result follows for the call {named}")
@@ -122,8 +127,10 @@ def _alternation(rows: Messages, before: Messages) -> Iterator[Problem]:
     if spoken and role_of(spoken[0][1]) != "user":
         first = next((role_of(row) for row in before if role_of(row) not in SYSTEM_ROLES), "user")
         if first == "user":
-            yield Problem("first_role", spoken[0][0], f"the conversation begins with a message of role {role_of(spoken[0][1])!r}")
-    for (_, one), (at, other) in zip(spoken, spoken[1:], strict=False):
+            yield Problem(
+                "first_role", spoken[0][0], f"the conversation begins with a message of role {role_of(spoken[0][1])!r}"
+            )
+    for (_, one), (at, other) in pairwise(spoken):
         if collides(one, other, known):
             yield Problem("alternation", at, f"a second {role_of(other)} message in a row")
 
@@ -156,5 +163,3 @@ def _open_calls(rows: Messages, before: Messages) -> Iterator[Problem]:
 def _pending(messages: Messages) -> tuple[str, ...]:
     found = groups(messages)
     return found[-1].missing if found and found[-1].open else ()
-
-

@@ -72,7 +72,7 @@ def bridge_neighbours(messages: Messages, before: Messages | None = None) -> Mes
     at = system_rows(bridged)
     if before is None or _first_role(bridged) in {"", "user"} or _first_role(before) != "user":
         return bridged
-    return bridged[:at] + [bridge("user")] + bridged[at:]
+    return Messages.of([*bridged[:at], bridge("user"), *bridged[at:]])
 
 
 def _meeting(messages: Messages, before: Messages | None, mend: Callable[[Row, Row], list[Any] | None]) -> Messages:

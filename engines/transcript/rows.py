@@ -124,7 +124,9 @@ def _without_files(value: Any) -> Any:
 def _is_image(part: Mapping[str, Any]) -> bool:
     if part.get("type") in _IMAGE_TYPES:
         return True
-    return "text" not in part and any(isinstance(part.get(key), Mapping) or _is_file(part.get(key)) for key in _IMAGE_KEYS)
+    return "text" not in part and any(
+        isinstance(part.get(key), Mapping) or _is_file(part.get(key)) for key in _IMAGE_KEYS
+    )
 
 
 def _is_file(value: Any) -> bool:

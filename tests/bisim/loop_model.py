@@ -119,19 +119,19 @@ class Model:
     # -- what follows -------------------------------------------------------------------------------------------------
 
     def _weigh(self) -> None:
+        """Pressure raises a question and withdraws it; one that stands and nobody works on is tried again."""
         if self.pressure is None:
             return
-        if self.pressure >= THRESHOLD:
-            if not self.stands:
-                self._raise_unless_held_back()
-            elif not self.asked:
+        if self.pressure < LOW and self.stands and not self.manual and not self.insists:
+            self._no_question()
+        if self.stands:
+            if not self.asked:
                 self._round_unless_held_back()
-            return
-        self.blocked = None
-        if self.pressure < LOW:
-            if self.stands and not self.manual and not self.insists:
-                self._no_question()
-            if not self.stands and self.failed and self.failed[1] is None:
+        elif self.pressure >= THRESHOLD:
+            self._raise_unless_held_back()
+        else:
+            self.blocked = None
+            if self.pressure < LOW and self.failed and self.failed[1] is None:
                 self.failed = None
 
     def _raise(self) -> None:
@@ -147,10 +147,8 @@ class Model:
                 self._round()
 
     def _round_unless_held_back(self) -> None:
-        held = None if self.insists else self._held_back()
-        if held:
-            self.blocked = held
-        elif not self._pausing():
+        self.blocked = None if self.insists else self._held_back()
+        if not self.blocked and not self._pausing():
             self._round()
 
     def _held_back(self) -> str | None:

@@ -28,6 +28,7 @@ WORDS = {
 
 
 def refuse_bad(answer: Messages, _before: Messages) -> Verdict:
+    """A judge that refuses one answer and takes all others."""
     return Verdict(None, "bad") if answer == rows("bad") else Verdict(answer)
 
 
@@ -227,6 +228,11 @@ class Interleavings(RuleBasedStateMachine):
     @rule(name=st.sampled_from(COMPRESSORS + REVISERS + SHADOWS))
     def busy_or_free(self, name: str) -> None:
         self.do(e.EngineFree if name in self.state.busy else e.EngineBusy, name)
+
+    @precondition(lambda self: self.askings)
+    @rule(back=st.integers(0, 1))
+    def unheard(self, back: int) -> None:
+        self.do(e.AskingUnheard, self.askings[-1].n - back)
 
     @rule(seconds=SECONDS)
     def wait(self, seconds: float) -> None:

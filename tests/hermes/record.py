@@ -79,7 +79,7 @@ def rows(messages: Iterable[dict[str, Any]], usages: Iterable[dict[str, int]]) -
     """The host's messages in plain chat-completions form, its private keys left out, each reply with its usage."""
     remaining = iter(usages)
     for message in messages:
-        row = {key: message[key] for key in ("role", "tool_call_id", "content") if key in message}
+        row: dict[str, Any] = {key: message[key] for key in ("role", "tool_call_id", "content") if key in message}
         if message["role"] == "assistant":
             if message.get("tool_calls"):
                 row["tool_calls"] = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from tests.hermes.server import Call, Reply
 
@@ -20,7 +20,7 @@ class Turn:
     """One request of the user and the replies of the model until it is done."""
 
     request: str
-    replies: tuple[Reply, ...] = field(converter=tuple)
+    replies: tuple[Reply, ...]
 
 
 def run(command: str) -> Call:

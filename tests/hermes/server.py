@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
 
-from attrs import field, frozen
+from attrs import frozen
 
 __all__ = ["Call", "Reply", "ScriptedServer", "tokens"]
 
@@ -35,7 +35,7 @@ class Reply:
     """What the model says: text, tool calls, or both."""
 
     text: str = ""
-    calls: tuple[Call, ...] = field(default=(), converter=tuple)
+    calls: tuple[Call, ...] = ()
 
     def message(self, number: int) -> dict[str, Any]:
         """The reply as a chat-completions message; `number` makes the ids of its calls."""

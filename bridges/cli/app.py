@@ -1,0 +1,124 @@
+"""The command line: what can be said, and what is done for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from .errors import BadInput
+from .kinds import KINDS
+from .output import check_target
+from .perform import perform
+from .reckon import budget
+from .replay import Settings
+from .session import parse_session, read_session
+from .swaps import check_engine, check_swaps, parse_swap
+
+__all__ = ["command"]
+
+_TOKENS = click.IntRange(min=1)
+_PACE = click.FloatRange(min=0.0, max=60.0)
+_DEMO_SWAP = "c2:compressor=compressor#b"
+_DEMO_TELLS = (
+    "Whenever the context reached the threshold, the run loop asked and an engine answered.",
+    "Just before crossing 2, compressor#b took over from compressor while the session ran.",
+)
+_DEMO_NEXT = (
+    "What to try next: leave nobody to ask for a while; then a session of your own.",
+    "  hermes-dataspace demo --swap c2:compressor= --swap 150:=compressor#b",
+    "  hermes-dataspace replay SESSION.jsonl --threshold 20000 --out OUT.jsonl",
+)
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("hermes-dataspace"), prog_name="hermes-dataspace")
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Context engines for agents, observed at work."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@command.command()
+@click.argument("session", metavar="SESSION.jsonl", type=click.Path(path_type=Path))
+@click.option("--context-length", type=_TOKENS, metavar="N", help="Tokens the model can hold.  [default: 128000]")
+@click.option("--threshold", type=_TOKENS, metavar="N", help="Tokens at which to compact.  [default: 75 % of that]")
+@click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    metavar="NAME",
+    help=f"Engine to plug, one of: {', '.join(KINDS)}; repeatable.  [default: compressor]",
+)
+@click.option(
+    "--swap",
+    "swaps",
+    multiple=True,
+    metavar="AT:OLD=NEW",
+    help="Swap engines before line AT, or before crossing N with cN; repeatable.",
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the final message list here.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.option("--pace", type=_PACE, default=0.0, metavar="SECONDS", help="Pause after each line, on a terminal.")
+def replay(
+    session: Path,
+    context_length: int | None,
+    threshold: int | None,
+    engines: tuple[str, ...],
+    swaps: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+    pace: float,
+) -> int:
+    """Run a recorded session through the run loop, with real engines."""
+    settings = settings_of(context_length, threshold, engines, swaps)
+    read = read_session(session)
+    if out is not None:
+        check_target("--out", out, session)
+    check_swaps(settings.swaps, settings.engines, read.length)
+    return perform(read, settings, out=out, as_json=as_json, pace=pace)
+
+
+@command.command()
+@click.option(
+    "--swap", "swaps", multiple=True, metavar="AT:OLD=NEW", help="Swap otherwise than the demo does; repeatable."
+)
+@click.option(
+    "--pace",
+    type=_PACE,
+    default=0.01,
+    metavar="SECONDS",
+    show_default=True,
+    help="Pause after each line, on a terminal.",
+)
+def demo(swaps: tuple[str, ...], pace: float) -> int:
+    """Replay the session that comes with the package; it crosses the threshold several times and swaps engines."""
+    recording = files("bridges.cli").joinpath("demo.jsonl")
+    session = parse_session(recording.read_bytes(), file="demo.jsonl", name="demo")
+    settings = settings_of(32_000, 20_000, (), swaps or (_DEMO_SWAP,))
+    check_swaps(settings.swaps, settings.engines, session.length)
+    return perform(session, settings, pace=pace, closing=_DEMO_TELLS[: 1 if swaps else 2] + _DEMO_NEXT)
+
+
+def settings_of(
+    context_length: int | None, threshold: int | None, engines: Sequence[str], swaps: Sequence[str]
+) -> Settings:
+    """The options as settings; raises `BadInput`."""
+    for at, name in enumerate(engines):
+        check_engine(name, KINDS, "--engine")
+        if name in engines[:at]:
+            raise BadInput(f"--engine {name} is given twice; a second instance has a name like {name}#b")
+    length, limit = budget(context_length, threshold)
+    if limit > length:
+        raise BadInput(f"--threshold {limit} is above --context-length {length}; choose one that fits in it")
+    return Settings(
+        context_length=length,
+        threshold=limit,
+        engines=tuple(engines) or ("compressor",),
+        swaps=tuple(parse_swap(text, KINDS) for text in swaps),
+        kinds=KINDS,
+    )

@@ -1,0 +1,65 @@
+"""What every subcommand that replays does around the replay: choose a display, write files, say how it went."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from .lines import Display, Lines, Silence
+from .output import write_messages
+from .replay import Settings
+from .result import problems, remarks, result_of
+from .running import run
+from .screen import Screen
+from .session import Session, shown
+
+__all__ = ["display_for", "is_screen", "perform"]
+
+
+def perform(
+    session: Session,
+    settings: Settings,
+    *,
+    out: Path | None = None,
+    as_json: bool = False,
+    pace: float = 0.0,
+    closing: Sequence[str] = (),
+) -> int:
+    """Replay, show it, write `out` if it went well, tell what went wrong on stderr; returns the exit code."""
+    display = display_for(as_json)
+    try:
+        outcome = run(session, settings, display, pace if isinstance(display, Screen) else 0.0)
+        result = result_of(session, outcome.story, outcome.end)
+        failures = problems(outcome.end)
+        sentences = list(closing)
+        if out is not None and not failures:
+            write_messages(out, outcome.end.messages)
+            sentences.append(f"{len(outcome.end.messages)} messages written to {shown(out)}")
+        display.end(result, sentences)
+    finally:
+        display.close()
+    for line in (*failures, *remarks(outcome.story, outcome.end)):
+        print(f"hermes-dataspace: {line}", file=sys.stderr)
+    if as_json:
+        _print_json(result)
+    return 1 if failures else 0
+
+
+def display_for(as_json: bool) -> Display:
+    """The live view on a terminal that can show one, lines elsewhere; with `--json` stdout is for the object alone."""
+    if as_json:
+        return Screen(sys.stderr) if is_screen(sys.stderr) else Silence()
+    return Screen(sys.stdout) if is_screen(sys.stdout) else Lines(sys.stdout)
+
+
+def is_screen(stream: TextIO) -> bool:
+    """Whether a live view makes sense there."""
+    return stream.isatty() and os.environ.get("TERM", "") not in {"", "dumb", "unknown"}
+
+
+def _print_json(result: Mapping[str, Any]) -> None:
+    print(json.dumps(result), flush=True)

@@ -1,0 +1,249 @@
+"""Replaying a recorded session through the run loop, with real engines.
+
+    file ──rows, usage──▶ Replay ──events──▶ Loop ──facts──▶ engines, tally, display
+
+The loop owns the context, so it takes offers at once.  A recording has no times: the loop gets no clock, nothing is
+held back for the sake of time, and at every crossing the replay waits until the question is decided or has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import trio
+from attrs import evolve, field, frozen
+
+from dataspace import Crashed, Facet, where
+from dataspace._runtime import AsyncDataspace
+from engines.facts import Answered, Asked, Blocked, CompactionFailed, Compressed, Serving, ShouldCompress
+from engines.loop import Engines, Policy, step
+from engines.loop.actor import Loop
+from engines.loop.events import MessagesAppended, SessionEnded, SessionStarted, UsageRead
+from engines.loop.policy import kind_of
+from engines.messages import Messages
+from engines.supervisor import GaveUp, Patience, supervised
+from engines.swap import SwapError, swap
+from engines.transcript import estimate_row, estimate_tokens
+
+from .errors import RunFailed
+from .kinds import KINDS, Kinds, boot_of
+from .position import Position, Swapped
+from .reckon import reckon
+from .session import Line, Session
+from .swaps import Place, Swap
+
+__all__ = ["End", "Replay", "Settings"]
+
+_AT_ONCE = Patience(pause_first=0.0, pause_last=0.0)  # there is no time to wait for in a recording
+
+
+@frozen
+class Settings:
+    """How a session is replayed; tokens, and seconds of real time for `patience` (None: what the loop grants)."""
+
+    context_length: int
+    threshold: int
+    engines: tuple[str, ...] = ("compressor",)
+    swaps: tuple[Swap, ...] = ()
+    kinds: Kinds = field(default=KINDS, repr=False)
+    patience: float | None = None
+
+
+@frozen
+class End:
+    """What is left at the end of the file; `standing` says why a question stands unanswered, if one does."""
+
+    messages: Messages
+    before: int
+    after: int
+    standing: str | None = None
+    unreached: tuple[Swap, ...] = ()
+    failed_swaps: tuple[str, ...] = ()
+
+
+async def _no_rest() -> None:
+    await trio.lowlevel.checkpoint()
+
+
+class Replay:
+    """One session on its way through the loop; `rest` is awaited after every line and every swap."""
+
+    def __init__(
+        self,
+        ds: AsyncDataspace,
+        session: Session,
+        settings: Settings,
+        rest: Callable[[], Awaitable[None]] = _no_rest,
+    ) -> None:
+        self._ds = ds
+        self._session = session
+        self._settings = settings
+        self._rest = rest
+        self._sid = session.name
+        kinds = tuple(dict.fromkeys(kind_of(name) for name in settings.engines))
+        self._loop = Loop(ds.actor("loop"), Policy(compressors=kinds))
+        self._me = ds.actor("replay")
+        self._plugged: dict[str, Facet] = {}
+        self._swaps = list(settings.swaps)
+        self._failed_swaps: list[str] = []
+        self._recorded = 0  # the estimate for the recorded list so far
+        self._position = Position(0, 0)
+        self._shown = self._me.publish(self._position)
+        self._changed = trio.Event()
+        for cls in (Asked, Blocked, CompactionFailed, Compressed, Crashed, GaveUp, Serving, ShouldCompress):
+            self._me.observe(cls, appeared=self._wake, vanished=self._wake)
+
+    async def run(self) -> End:
+        """Replay the whole file; raises `RunFailed` if an engine does not come to serve at the start."""
+        settings = self._settings
+        for name in settings.engines:
+            await self._plug(name, None)
+        self._loop.feed(SessionStarted(self._sid, context_length=settings.context_length, threshold=settings.threshold))
+        for message, line in enumerate(self._session.lines, 1):
+            await self._do_swaps(Place(line.number))
+            self._move(evolve(self._position, line=line.number, message=message, role=line.role))
+            if line.role == "assistant":
+                await self._respond(line)
+            self._loop.feed(MessagesAppended(self._sid, Messages.of([line.row])))
+            self._recorded += estimate_row(line.row)
+            await self._rest()
+        end = self._end()
+        self._loop.feed(SessionEnded(self._sid))
+        return end
+
+    # -- one line -----------------------------------------------------------------------------------------------------
+
+    def _move(self, position: Position) -> None:
+        self._position = position
+        self._shown = self._me.replace(self._shown, position)
+
+    async def _respond(self, line: Line) -> None:
+        """The model has answered: what it was sent is read, and if that was too much, somebody compacts."""
+        state = self._loop.state(self._sid)
+        usage, scale = reckon(line.usage, self._recorded, estimate_tokens(state.messages))
+        self._move(evolve(self._position, scale=scale))
+        reading = UsageRead(self._sid, usage)
+        after, _ = step(state, reading, Engines(), self._loop.policy)
+        if after.asks > state.asks:
+            await self._do_swaps(Place(after.asks, crossing=True))
+        self._loop.feed(reading)
+        await self._settled()
+
+    def _end(self) -> End:
+        state = self._loop.state(self._sid)
+        scale = self._position.scale
+        standing = None
+        if state.question is not None:
+            standing = "nobody was asked" if state.failed is None else state.failed.reason
+            standing = f"crossing {state.question.fact.ask} stands unanswered: {standing}"
+        return End(
+            messages=state.messages,
+            before=scale.of(self._recorded),
+            after=scale.of(estimate_tokens(state.messages)),
+            standing=standing,
+            unreached=tuple(self._swaps),
+            failed_swaps=tuple(self._failed_swaps),
+        )
+
+    # -- waiting for a decision ---------------------------------------------------------------------------------------
+
+    def _wake(self, *_fact: object) -> None:
+        self._changed.set()
+
+    async def _settled(self) -> None:
+        """Return once no question stands, or one that nobody is going to answer now."""
+        while not self._decided():
+            self._changed = trio.Event()
+            with trio.move_on_after(self._patience()) as bound:
+                await self._changed.wait()
+            if bound.cancelled_caught:
+                self._lose_patience()
+
+    def _decided(self) -> bool:
+        question = self._loop.state(self._sid).question
+        return question is None or (question.idle and not self._restarting())
+
+    def _restarting(self) -> tuple[str, ...]:
+        """Engines that crashed and are about to be started again."""
+        serving = {fact.engine for fact in self._ds.facts(Serving)}
+        given_up = {fact.engine for fact in self._ds.facts(GaveUp)}
+        return tuple(
+            name for name, plug in self._plugged.items() if plug.alive and name not in serving and name not in given_up
+        )
+
+    def _patience(self) -> float:
+        if self._settings.patience is not None:
+            return self._settings.patience
+        question = self._loop.state(self._sid).question
+        if question is None or question.work is None:
+            return self._loop.policy.deadline
+        return self._loop.policy.patience(question.work.fact.to, question.work.fact.role)
+
+    def _lose_patience(self) -> None:
+        """Nothing has moved for as long as an engine may take: it is passed over, as its own error would have it."""
+        question = self._loop.state(self._sid).question
+        if question is not None and question.work is not None:
+            asked = question.work.fact
+            error = f"no answer within {self._patience():g} s"
+            self._me.send(Answered(asked.sid, asked.ask, asked.n, asked.to, error=error))
+            return
+        for name in self._restarting():
+            self._plugged.pop(name).stop()
+
+    # -- engines ------------------------------------------------------------------------------------------------------
+
+    async def _do_swaps(self, place: Place) -> None:
+        """Do the swaps whose place has come, in the order in which they were given."""
+        now = [one for one in self._swaps if one.place.crossing == place.crossing and one.place.number <= place.number]
+        self._swaps = [one for one in self._swaps if one not in now]
+        for one in now:
+            await self._swap(one)
+
+    async def _swap(self, one: Swap) -> None:
+        self._me.send(Swapped(str(one.place), one.old, one.new, self._note(one)))
+        try:
+            if one.new is not None and one.new not in self._plugged:
+                await self._plug(one.new, one.old)
+            elif one.old in self._plugged:
+                await swap(self._ds, self._plugged.pop(one.old), None)
+        except RunFailed as error:
+            self._failed_swaps.append(f"--swap {one}: {error}")
+            self._me.send(Swapped(str(one.place), one.old, one.new, str(error)))
+        await self._settled()
+        await self._rest()
+
+    def _note(self, one: Swap) -> str | None:
+        """What of the swap is so already."""
+        notes = []
+        if one.new in self._plugged:
+            notes.append(f"{one.new} is plugged already")
+        if one.old is not None and one.old not in self._plugged:
+            notes.append(f"{one.old} is not plugged")
+        return ", ".join(notes) or None
+
+    async def _plug(self, name: str, old: str | None) -> None:
+        """Plug `name`, and unplug `old` once it serves; raises `RunFailed`, and then `old` is still there."""
+        boot = _giving_up(supervised(boot_of(name, self._settings.kinds), name=name, patience=_AT_ONCE), name)
+        outgoing = self._plugged.get(old) if old is not None else None
+        try:
+            plug = await swap(self._ds, outgoing, boot, name=f"supervisor of {name}", serves=name)
+        except SwapError as error:
+            crashes = self._ds.facts(where(Crashed, actor=name))
+            reason = f" ({crashes[-1].reason})" if crashes else ""
+            raise RunFailed(f"engine {name} did not come to serve: {error}{reason}") from None
+        assert plug is not None
+        if old is not None:
+            self._plugged.pop(old, None)
+        self._plugged[name] = plug
+
+
+def _giving_up(boot: Callable[[Facet], None], name: str) -> Callable[[Facet], None]:
+    """A supervisor that stops when it gives up before its engine has ever served, so that nobody waits for it."""
+
+    def supervisor(me: Facet) -> None:
+        served: list[Serving] = []
+        me.observe(where(Serving, engine=name), appeared=served.append, once=True)
+        me.observe(where(GaveUp, engine=name), appeared=lambda _: None if served else me.stop())
+        boot(me)
+
+    return supervisor

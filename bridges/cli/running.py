@@ -1,0 +1,93 @@
+"""Running a replay with its tally and its display, from start to end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from time import perf_counter
+
+import trio
+from attrs import frozen
+
+from dataspace import Crashed, Facet, open_dataspace
+
+from .errors import Interrupted
+from .lines import Display
+from .moments import Moment
+from .replay import End, Replay, Settings
+from .session import Session
+from .story import Story, watching
+
+__all__ = ["Outcome", "run"]
+
+_EVERY = 0.05  # seconds between two pictures
+_LINGER = 25  # a line at which something happened is paused at so many times as long as any other
+_log = logging.getLogger("hermes_dataspace")
+
+
+@frozen
+class Outcome:
+    """How a replay went."""
+
+    story: Story
+    end: End
+
+
+def run(session: Session, settings: Settings, display: Display, pace: float = 0.0) -> Outcome:
+    """Replay a session; `pace` is a pause in seconds after every line.
+
+    Raises `RunFailed` if it could not begin, and `Interrupted`.
+    """
+    try:
+        return trio.run(_run, session, settings, display, pace, restrict_keyboard_interrupt_to_checkpoints=True)
+    except KeyboardInterrupt:
+        raise Interrupted from None
+    except BaseExceptionGroup as group:
+        if group.split(KeyboardInterrupt)[0] is None:
+            raise
+        raise Interrupted from None
+
+
+async def _run(session: Session, settings: Settings, display: Display, pace: float) -> Outcome:
+    tally, shown = Story(perf_counter), Story(perf_counter)
+    happened = 0
+
+    def show(moments: tuple[Moment, ...]) -> None:
+        nonlocal happened
+        happened += len(moments)
+        display.show(moments)
+
+    async def rest() -> None:
+        nonlocal happened
+        await trio.sleep(pace * (_LINGER if happened else 1))
+        happened = 0
+
+    async with open_dataspace(on_crash=_log_crash) as ds:
+        counting = await ds.spawn(watching(tally, lambda _moments: None), name="tally")
+        # The display is one more observer: if it fails, it fails alone.
+        display.begin(shown, session, settings)
+        showing = await ds.spawn(_showing(watching(shown, show), display), name="display")
+        end = await Replay(ds, session, settings, rest).run()
+        for watcher in (showing, counting):  # that everybody goes home now is no news
+            await watcher.stop()
+    return Outcome(tally, end)
+
+
+def _showing(watch: Callable[[Facet], None], display: Display) -> Callable[[Facet], None]:
+    """The display's boot function: it is told at once and draws in a task, which takes no time from anybody's work."""
+
+    async def redraw() -> None:
+        while True:
+            display.refresh()
+            await trio.sleep(_EVERY)
+
+    def boot(me: Facet) -> None:
+        watch(me)
+        me.task(redraw)
+
+    return boot
+
+
+def _log_crash(crash: Crashed, error: BaseException) -> None:
+    """The display tells of it; who wants the traceback sets the level of this logger."""
+    _log.debug("actor %s crashed: %s", crash.actor, crash.reason, exc_info=error)

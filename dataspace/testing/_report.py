@@ -1,0 +1,111 @@
+"""What an exploration says: how much was seen, and the schedule that fails as a program that replays it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from attrs import frozen
+
+from ._scenario import Scenario
+from ._search import start
+
+__all__ = ["Failure", "Report", "ScheduleFailed"]
+
+
+class ScheduleFailed(AssertionError):
+    """A schedule fails; the message holds it as a program, the cause is what it fails with."""
+
+
+@frozen
+class Failure:
+    """A schedule under which a scenario fails, and what it fails with."""
+
+    scenario: Scenario
+    schedule: tuple[str, ...]
+    error: BaseException
+
+    def script(self) -> str:
+        """A program that replays the schedule, with a word on each step."""
+        setup, name = _source(self.scenario)
+        lines = [
+            f"# {_one_line(f'{type(self.error).__name__}: {self.error}', 110)}",
+            "from dataspace.testing import replay",
+            *setup,
+            "",
+            "replay(",
+            f"    {name},",
+            "    [",
+            *[
+                f"        {_quoted(option)},{comment}"
+                for option, comment in zip(self.schedule, self._comments(), strict=True)
+            ],
+            "    ],",
+            ")",
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _comments(self) -> list[str]:
+        width = max(map(len, self.schedule), default=0)
+        comments: list[str] = []
+        try:
+            run = start(self.scenario)
+            for option in self.schedule:
+                comments.append(run.describe(option))
+                run.take(option, check=False)
+        except Exception:  # noqa: BLE001 - it fails, that is known; what was said until then is what there is to say
+            comments += [""] * (len(self.schedule) - len(comments))
+        pad = [" " * (width - len(option)) for option in self.schedule]
+        room = 105 - width
+        return [f"{p}  # {_one_line(c, room)}" if c else "" for p, c in zip(pad, comments, strict=True)]
+
+
+@frozen
+class Report:
+    """What was explored.
+
+    `schedules` is the number of different schedules covered when the search was exhaustive, else of those drawn;
+    `states` of the different states met (0 if they were not told apart), `runs` and `steps` say what it cost.
+    """
+
+    schedules: int
+    states: int
+    runs: int
+    steps: int
+    exhaustive: bool
+    failure: Failure | None = None
+
+    def check(self) -> Report:
+        """The report itself; raises `ScheduleFailed` if there is a failure."""
+        if self.failure is not None:
+            error = self.failure.error
+            raise ScheduleFailed(
+                f"{type(error).__name__}: {error}\nafter {self}; this replays it:\n\n{self.failure.script()}"
+            ) from error
+        return self
+
+    def __str__(self) -> str:
+        """In a line: `120 schedules (all), 33 states, 61 runs, 96 steps`."""
+        how = "all" if self.exhaustive else "drawn" if self.failure is None else "the last one fails"
+        return f"{self.schedules:,} schedules ({how}), {self.states:,} states, {self.runs:,} runs, {self.steps:,} steps"
+
+
+def _source(scenario: Any) -> tuple[list[str], str]:
+    """The lines that bring a scenario, and the expression for it."""
+    if isinstance(scenario, partial):
+        setup, name = _source(scenario.func)
+        told = [*map(repr, scenario.args), *[f"{key}={value!r}" for key, value in scenario.keywords.items()]]
+        return ["from functools import partial", *setup], f"partial({', '.join([name, *told])})"
+    name = getattr(scenario, "__qualname__", repr(scenario))
+    if name.isidentifier():
+        return [f"from {scenario.__module__} import {name}"], name
+    return [f"# {name} cannot be imported: put `scenario` here"], "scenario"
+
+
+def _quoted(option: str) -> str:
+    return f'"{option}"' if option.isprintable() and not set(option) & set('"\\') else repr(option)
+
+
+def _one_line(text: str, most: int) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 3] + "..."
