@@ -99,7 +99,7 @@ class Times(Row):
     """
 
     make: Callable[[], tuple[Slice, Slice]]
-    rounds: int = field(default=100, kw_only=True)
+    rounds: int = field(default=60, kw_only=True)
     grace: float = field(default=0.0, kw_only=True)
     varies: ClassVar[bool] = True
 
@@ -136,14 +136,15 @@ def calls(fn: Callable[[], object]) -> int:
         nonlocal counted
         counted += event in {"call", "c_call"}
 
-    before = sys.getprofile()
+    before, collecting = sys.getprofile(), gc.isenabled()
     gc.disable()  # a finalizer in between would be counted
     sys.setprofile(note)
     try:
         fn()
     finally:
         sys.setprofile(before)
-        gc.enable()
+        if collecting:
+            gc.enable()
     return counted
 
 

@@ -27,7 +27,7 @@ def conversation(messages: int = MESSAGES, characters: int = CHARACTERS, seed: i
     """A coding session: a system message, requests, tool calls in pairs with their results; about as long as asked."""
     dice = random.Random(seed)
     rows: list[dict[str, Any]] = [{"role": "system", "content": "You are a coding agent. " + _prose(dice, 60)}]
-    spare = max(200, characters * 2 // messages - 640)  # for a result; the rest of a pair takes about 640
+    spare = max(200, characters * 2 // messages - 540)  # for a result; the rest of a pair takes about 540
     while len(rows) < messages:
         if len(rows) % TURN == 1:
             rows.append({"role": "user", "content": f"Please mend {_path(dice)}: {_prose(dice, 40)}"})

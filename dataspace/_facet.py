@@ -117,10 +117,10 @@ class Facet:
             ds._check_thread()
         if type(handle) is not FactHandle and not isinstance(handle, Handle):
             if handle is None:
-                return None
+                return
             raise TypeError(f"retract takes the handle that publish or observe gave, not {handle!r}")
         if handle.state is not ALIVE or handle.facet.actor is not actor:
-            return None
+            return
         if ds._actor is not None and ds._actor is not actor:
             self._let_go_late(handle)
         elif type(handle) is not FactHandle:
@@ -231,9 +231,10 @@ class Facet:
         return await self.ds._runtime.blocking(fn, args, context)
 
     def grace(self) -> AbstractContextManager[object]:
-        """For the `finally` of a linked task: a block that may wait for up to a second although the task is cancelled.
+        """For the `finally` of a linked task: a block that may wait although the task is cancelled.
 
-        By then the task cannot act on the dataspace any more.
+        All such blocks of a task together have one second from when it was stopped.  By then the task cannot act on the
+        dataspace any more, only retract and stop what it holds elsewhere.
         """
         self._check_runtime("grace")
         assert self.ds._runtime is not None

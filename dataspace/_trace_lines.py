@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from attrs import frozen
 
 from ._turn_data import Action, Told, Turn
+from ._wire_values import exact, inside, shown
 from .wire import Wire, WireError
 
 __all__ = ["VERSION", "Opaque", "dump_turns", "load_turns"]
 
+T = TypeVar("T")
+
 VERSION = 1
 _FORMAT = "hermes-dataspace trace"
-_KEYS = {"n", "cause", "actor", "at", "actions", "told"}
+_KEYS = ("n", "cause", "actor", "at", "actions", "told")
+_ACTIONS = frozenset("publish retract observe unobserve send spawn later task stop crash note".split())
+_KINDS = frozenset({"appeared", "vanished", "heard"})
 
 
 @frozen
@@ -27,20 +33,17 @@ class Opaque:
 
 def dump_turns(turns: Iterable[Turn], wire: Wire) -> Iterator[str]:
     """The lines of a trace file, each with its line end."""
-    yield json.dumps({"trace": _FORMAT, "version": VERSION}) + "\n"
+    yield _line({"trace": _FORMAT, "version": VERSION})
     for turn in turns:
-        yield (
-            json.dumps(
-                {
-                    "n": turn.n,
-                    "cause": turn.cause,
-                    "actor": turn.actor,
-                    "at": turn.at,
-                    "actions": [[a.name, a.handle, _dump(a.what, wire)] for a in turn.actions],
-                    "told": [[t.kind, list(t.to), [_dump(value, wire) for value in t.args]] for t in turn.told],
-                }
-            )
-            + "\n"
+        yield _line(
+            {
+                "n": turn.n,
+                "cause": turn.cause,
+                "actor": turn.actor,
+                "at": turn.at,
+                "actions": [[a.name, a.handle, _dump(a.what, wire)] for a in turn.actions],
+                "told": [[t.kind, list(t.to), [_dump(value, wire) for value in t.args]] for t in turn.told],
+            }
         )
 
 
@@ -50,10 +53,11 @@ def load_turns(lines: Iterable[str], wire: Wire) -> Iterator[Turn]:
     _check_header(next(numbered, (1, ""))[1])
     for number, line in numbered:
         if line.strip():
-            try:
-                yield _load_turn(_parse(line), wire)
-            except WireError as error:
-                raise error.inside(f"line {number}") from None
+            yield inside(f"line {number}", _load_line, line, wire)
+
+
+def _line(data: Any) -> str:
+    return json.dumps(data, allow_nan=False) + "\n"
 
 
 def _check_header(line: str) -> None:
@@ -63,8 +67,9 @@ def _check_header(line: str) -> None:
         header = None
     if not isinstance(header, dict) or header.get("trace") != _FORMAT:
         raise WireError("this is no trace: the first line does not say so", "$line 1")
-    if header.get("version") != VERSION:
-        raise WireError(f"version {header.get('version')!r} of the format cannot be read, {VERSION} can", "$line 1")
+    version = header.get("version")
+    if type(version) is not int or version != VERSION:
+        raise WireError(f"version {shown(version)} of the format cannot be read, {VERSION} can", "$line 1")
 
 
 def _parse(line: str) -> Any:
@@ -75,6 +80,8 @@ def _parse(line: str) -> Any:
 
 
 def _dump(value: Any, wire: Wire) -> Any:
+    if isinstance(value, Opaque):
+        return {"opaque": value.text}
     try:
         return wire.dump_value(value)
     except WireError:
@@ -83,28 +90,66 @@ def _dump(value: Any, wire: Wire) -> Any:
 
 def _load(data: Any, wire: Wire) -> Any:
     if isinstance(data, dict) and data.keys() == {"opaque"}:
-        return Opaque(str(data["opaque"]))
+        return Opaque(inside(".opaque", exact, data["opaque"], str))
     return wire.load_value(data)
 
 
+def _load_line(line: str, wire: Wire) -> Turn:
+    return _load_turn(_parse(line), wire)
+
+
 def _load_turn(data: Any, wire: Wire) -> Turn:
-    if not isinstance(data, dict) or data.keys() != _KEYS:
-        raise WireError(f"a turn is an object with the keys {', '.join(sorted(_KEYS))}")
-    try:
-        actions = tuple([_load_action(item, wire) for item in data["actions"]])
-        told = tuple([_load_told(item, wire) for item in data["told"]])
-    except (TypeError, ValueError) as error:
-        if isinstance(error, WireError):
-            raise
-        raise WireError(f"not a turn: {error}") from None
-    return Turn(data["n"], data["cause"], data["actor"], actions, told, data["at"])
+    if not isinstance(data, dict) or set(data) != set(_KEYS):
+        raise WireError(f"a turn is an object with the keys {', '.join(_KEYS)}")
+    return Turn(
+        inside(".n", exact, data["n"], int),
+        inside(".cause", _or_none, data["cause"], int),
+        inside(".actor", exact, data["actor"], str),
+        inside(".actions", _each, data["actions"], lambda item: _load_action(item, wire)),
+        inside(".told", _each, data["told"], lambda item: _load_told(item, wire)),
+        inside(".at", _load_time, data["at"]),
+    )
+
+
+def _load_time(data: Any) -> Any:
+    if type(data) is int or (type(data) is float and math.isfinite(data)):
+        return data
+    return _or_none(data, float)
 
 
 def _load_action(item: Any, wire: Wire) -> Action:
-    name, handle, what = item
-    return Action(name, _load(what, wire), handle)
+    name, handle, what = _three(item)
+    return Action(
+        inside("[0]", _one_of, _ACTIONS, name),
+        inside("[2]", _load, what, wire),
+        inside("[1]", _or_none, handle, int),
+    )
 
 
 def _load_told(item: Any, wire: Wire) -> Told:
-    kind, to, args = item
-    return Told(kind, tuple(to), tuple([_load(value, wire) for value in args]))
+    kind, to, args = _three(item)
+    return Told(
+        inside("[0]", _one_of, _KINDS, kind),
+        inside("[1]", _each, to, lambda name: exact(name, str)),
+        inside("[2]", _each, args, lambda value: _load(value, wire)),
+    )
+
+
+def _each(data: Any, load: Callable[[Any], T]) -> tuple[T, ...]:
+    return tuple([inside(f"[{i}]", load, item) for i, item in enumerate(exact(data, list))])
+
+
+def _three(data: Any) -> list[Any]:
+    if type(data) is not list or len(data) != 3:
+        raise WireError(f"a list of 3 is wanted here, not {shown(data)}")
+    return data
+
+
+def _or_none(data: Any, cls: type) -> Any:
+    return None if data is None else exact(data, cls)
+
+
+def _one_of(names: frozenset[str], data: Any) -> str:
+    if type(data) is not str or data not in names:
+        raise WireError(f"one of {', '.join(sorted(names))} is wanted here, not {shown(data)}")
+    return data

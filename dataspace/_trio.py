@@ -86,11 +86,10 @@ class TrioRuntime(trio.abc.Instrument):
             error = raised
         except BaseExceptionGroup as group:
             # A nursery of the task was cancelled from outside, and some of its tasks failed while they cleaned up.
-            cancelled, rest = group.split(trio.Cancelled)
-            if cancelled is None or not isinstance(rest, ExceptionGroup):
+            rest = group.split(trio.Cancelled)[1]
+            if not isinstance(rest, ExceptionGroup):
                 raise
             error = rest
-            raise cancelled from None
         finally:
             self._barred.pop(running.step, None)
             if self.drop_turn() and error is None:
@@ -204,10 +203,19 @@ class TrioRuntime(trio.abc.Instrument):
         self._core._check_bar()
 
     def close(self) -> None:
-        """Stop all actors, the newest first, and those that this starts; then end what still runs."""
-        core = self._core
+        """Stop all actors, then end what still runs."""
         self._barred.pop(trio.lowlevel.current_task(), None)
         self.drop_turn()
+        try:
+            self._stop_actors()
+        finally:
+            self.closed = True
+            trio.lowlevel.remove_instrument(self)
+            self._nursery.cancel_scope.cancel()
+
+    def _stop_actors(self) -> None:
+        """The newest first, and then those that this has started."""
+        core = self._core
         generation = 0
         while core._actors:
             # Who replaces what has gone must be reached itself, so newcomers wait for the next round.
@@ -215,9 +223,6 @@ class TrioRuntime(trio.abc.Instrument):
                 actor.root.stop()
             generation += 1
             core._closing = generation >= GENERATIONS
-        self.closed = True
-        trio.lowlevel.remove_instrument(self)
-        self._nursery.cancel_scope.cancel()
 
 
 class Ending:

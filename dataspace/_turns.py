@@ -57,6 +57,7 @@ class Turns:
         self._runtime: Runtime | None = None
         self._closing = False  # no actor is made any more
         self._wrapped = False  # somebody wraps `_commit_alone` and `_commit`: take no short cuts
+        self._turn_numbers = count(1)  # only a trace counts turns
 
     # -- turns --------------------------------------------------------------------------------------------------------
 

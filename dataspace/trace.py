@@ -5,9 +5,9 @@
     standing(turns)                    # the facts that stood at the end, from the record alone
     why(turns, n)                      # the chain of causes that led to turn n
 
-A record keeps facts as they are; `dump_turns` and `load_turns` make JSON lines of it and read them.  Recording wraps the one place through
-which everything is committed; a dataspace that is not recorded pays nothing.  (The idea of a turn log with causes is
-that of Syndicate's `trace` schema.)
+A record keeps facts as they are; `dump_turns` and `load_turns` make JSON lines of it and read them.  Recording wraps the
+one place through which everything is committed; a dataspace that is not recorded pays nothing.  (The idea of a turn log
+with causes is that of Syndicate's `trace` schema.)
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, overload
 
 from ._actions import CALL, CRASH, OBSERVE, PUBLISH, RETRACT, SEND, SPAWN, STOP, UNOBSERVE, Cause, Op
+from ._crash import Crashed
 from ._dataspace import Dataspace
 from ._facet import Actor
 from ._index import Delivery
@@ -49,29 +50,26 @@ def recording(ds: Dataspace | AsyncDataspace, *, clock: Callable[[], float] | No
 class Recording(Sequence[Turn]):
     """The turns recorded so far.  While the block of `recording` runs it grows; it can be read at any time.
 
-    Recording must be cheap and reading need not be, so turns are noted raw and become `Turn`s when they are read.
+    A turn's number is new to the dataspace, so several recordings agree on it.  Recording must be cheap and reading need
+    not be: turns are noted raw and become `Turn`s when they are read.
     """
 
     def __init__(self, core: Dataspace, clock: Callable[[], float] | None) -> None:
-        self._core = core
         self._clock = clock
-        self._inner = core._release
-        self._was_wrapped = core._wrapped
-        self._n = 0
         self._raw: list[_Raw] = []
-        self._note_standing()
-        core._release = self._release  # type: ignore[method-assign]
-        core._wrapped = True
+        self._note: Callable[[_Raw], object] = self._raw.append if clock is None else self._note_time
+        self._tap = _Tap.of(core)
+        self._tap.open(self._note)
 
     def end(self) -> None:
         """Record no more."""
-        self._core._release = self._inner  # type: ignore[method-assign]
-        self._core._wrapped = self._was_wrapped
+        self._tap.close(self._note)
 
     def take(self) -> tuple[Turn, ...]:
         """What was recorded, which is forgotten here: for who writes it away while it grows."""
-        raw, self._raw = self._raw, []
-        return tuple(map(_turn, raw))
+        taken = tuple(map(_turn, self._raw))
+        self._raw.clear()
+        return taken
 
     def __len__(self) -> int:
         return len(self._raw)
@@ -85,17 +83,47 @@ class Recording(Sequence[Turn]):
             return tuple(map(_turn, self._raw[position]))
         return _turn(self._raw[position])
 
-    def _note_standing(self) -> None:
-        held: list[tuple[Op, Any, Any]] = []
-        for index in self._core._indexes.values():
-            for record in index.standing.values():
-                held += [(PUBLISH, None, record.fact)] * record.count
+    def _note_time(self, raw: _Raw) -> None:
+        assert self._clock is not None
+        self._raw.append((*raw[:5], self._clock()))
+
+
+class _Tap:
+    """Stands in for `_release` while a dataspace is recorded; there is one, for all recordings of it."""
+
+    def __init__(self, core: Dataspace) -> None:
+        self._core = core
+        self._inner = core._release
+        self._notes: list[Callable[[_Raw], object]] = []
+
+    @classmethod
+    def of(cls, core: Dataspace) -> _Tap:
+        """The tap that is in place, or a new one."""
+        tap = getattr(core._release, "__self__", None)
+        return tap if isinstance(tap, cls) else cls(core)
+
+    def open(self, note: Callable[[_Raw], object]) -> None:
+        held = [
+            (PUBLISH, None, record.fact)
+            for index in self._core._indexes.values()
+            for record in index.standing.values()
+            for _ in range(record.count)
+        ]
         if held:
-            self._n += 1
-            self._raw.append((self._n, None, "", held, (), self._clock and self._clock()))
+            note((next(self._core._turn_numbers), None, "", held, (), None))
+        self._notes.append(note)
+        self._core._release = self._release  # type: ignore[method-assign]
+        self._core._wrapped = True
+
+    def close(self, note: Callable[[_Raw], object]) -> None:
+        if note in self._notes:
+            self._notes.remove(note)
+            if not self._notes:
+                del self._core._release  # the instance's; that of the class is seen again
+                self._core._wrapped = False
 
     def _release(self, actor: Actor, actions: list[tuple[Op, Any]], cause: Cause | None) -> None:
-        n = self._n = self._n + 1
+        n = next(self._core._turn_numbers)
         queue = self._core._queue
         before = len(queue)
         # A handle's fact may get newer readings; all else of what is acted on stays as it is.
@@ -109,7 +137,9 @@ class Recording(Sequence[Turn]):
         self._inner(actor, actions, mine)
         new = len(queue) - before
         told = () if not new else (queue[-1],) if new == 1 else tuple([queue[position] for position in range(-new, 0)])
-        self._raw.append((n, earlier, actor.name, done, told, self._clock and self._clock()))
+        raw = (n, earlier, actor.name, done, told, None)
+        for note in self._notes:
+            note(raw)
 
 
 _new = tuple.__new__  # half the time of a named tuple's own
@@ -143,30 +173,40 @@ def _told(item: Delivery) -> Told:
 
 def standing(turns: Iterable[Turn]) -> tuple[Any, ...]:
     """The facts that stand after `turns`, oldest first, interest and crashes among them."""
-    counts: dict[Any, int] = {}
-    facts: dict[Any, Any] = {}
-    crashes: list[Any] = []
-
-    def change(fact: Any, by: int) -> None:
-        key = (type(fact), kind_of(type(fact)).key(fact))
-        counts[key] = counts.get(key, 0) + by
-        if counts[key]:
-            facts[key] = fact
-        else:
-            del counts[key], facts[key]
-
+    ledger = _Ledger()
     for turn in turns:
         for action in turn.actions:
-            if action.name in ("publish", "retract"):
-                change(action.what, 1 if action.name == "publish" else -1)
-            elif action.name in ("observe", "unobserve"):
-                change(Observe(action.what, turn.actor), 1 if action.name == "observe" else -1)
-            elif action.name == "crash":
-                change(action.what, 1)
-                crashes.append(action.what)
-                if len(crashes) > 100:
-                    change(crashes.pop(0), -1)
-    return tuple(facts.values())
+            ledger.enter(turn.actor, action)
+    return tuple(ledger.facts.values())
+
+
+class _Ledger:
+    """Counts who stands behind what, as the index does."""
+
+    def __init__(self) -> None:
+        self.facts: dict[Any, Any] = {}
+        self._counts: dict[Any, int] = {}
+        self._crashes: list[Any] = []
+
+    def enter(self, actor: str, action: Action) -> None:
+        name, what = action.name, action.what
+        if name == "crash" or (not actor and type(what) is Crashed):
+            self._change(what, 1)
+            self._crashes.append(what)
+            if len(self._crashes) > 100:
+                self._change(self._crashes.pop(0), -1)
+        elif name in ("publish", "retract"):
+            self._change(what, 1 if name == "publish" else -1)
+        elif name in ("observe", "unobserve"):
+            self._change(Observe(what, actor), 1 if name == "observe" else -1)
+
+    def _change(self, fact: Any, by: int) -> None:
+        key = (type(fact), kind_of(type(fact)).key(fact))
+        count = self._counts[key] = self._counts.get(key, 0) + by
+        if by > 0:
+            self.facts[key] = fact  # with the newest readings
+        elif not count:
+            del self._counts[key], self.facts[key]
 
 
 def why(turns: Iterable[Turn], n: int) -> tuple[Turn, ...]:

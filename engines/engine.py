@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 
 from dataspace import Facet, where
 from engines.context import AskerContext
-from engines.facts import Answered, Asked, Role, Serving
+from engines.facts import Answered, Asked, Role, Serving, Working
 from engines.messages import Messages
-from engines.working import Working
 
 __all__ = ["blocking", "is_async", "serve"]
 
@@ -26,17 +25,20 @@ T = TypeVar("T")
 Work = Callable[[Facet, Asked], Any]
 
 
-def serve(me: Facet, work: Work, *, role: Role = "compressor", sid: str | None = None) -> None:
+def serve(
+    me: Facet, work: Work, *, role: Role = "compressor", sid: str | None = None, seconds: float | None = None
+) -> None:
     """Answer what this actor is asked, with `work(me, asked)`; call it last in the boot function.
 
     `work` is a function or an async function (which needs a dataspace under trio).  What it publishes through its `me`
     goes with the question, and so does the work itself.  It returns messages, or None to decline; an exception is the
     answer to this one question and no more.  It runs in a copy of the asker's context variables, if there are any.
     The engine is said to be `Serving` once it has heard of what stood when it came.  `sid` None: for everybody.
+    `seconds` is how long an answer may take it; what the loop grants is in `asked.seconds`.
     """
     pattern = where(Asked, to=me.name, role=role) if sid is None else where(Asked, to=me.name, role=role, sid=sid)
     me.during(pattern, _asynchronous(work) if is_async(work) else _synchronous(work))
-    me.later(lambda: me.publish(Serving(me.name, role, sid)))
+    me.later(lambda: me.publish(Serving(me.name, role, sid, seconds=seconds)))
 
 
 async def blocking(me: Facet, asked: Asked, fn: Callable[..., T], *args: Any) -> T:

@@ -26,6 +26,7 @@ __all__ = [
     "CompactionFailed",
     "Compressed",
     "Delegated",
+    "GaveUp",
     "LoopInvalid",
     "Refused",
     "Serving",
@@ -41,6 +42,7 @@ __all__ = [
     "TurnEnded",
     "TurnStarted",
     "Usage",
+    "Working",
 ]
 
 Role = Literal["compressor", "reviser", "shadow", "observer"]
@@ -70,7 +72,7 @@ class Session:
 
 @frozen
 class Budget:
-    """How much the model can hold, and from which prompt size on a compaction is wanted."""
+    """How much the model can hold (0: not known), and from which prompt size on a compaction is wanted."""
 
     sid: str
     context_length: int
@@ -127,6 +129,7 @@ class Asked:
     threshold: int = reading(0)
     tokens: int = reading(0)
     focus: str | None = reading()
+    seconds: float | None = reading()  # how long it may take; None: as long as the question stands
     # The asker's context variables.  They may hold credentials, so they are never shown, written or sent.
     context: Any = field(default=None, eq=False, kw_only=True, repr=False, metadata={"wire": False})
 
@@ -178,11 +181,35 @@ class Refused:
 
 @frozen
 class Serving:
-    """Engine `engine` (an actor's name, `kind` or `kind#n`) is up; `sid` None: for every conversation."""
+    """Engine `engine` (an actor's name, `kind` or `kind#n`) is up; `sid` None: for every conversation.
+
+    `seconds` is how long it may need for an answer, as far as it knows.
+    """
 
     engine: str
     role: Role
     sid: str | None = None
+    seconds: float | None = reading()
+
+
+@frozen
+class Working:
+    """A call of `engine` for conversation `sid` runs, and may outlive the question it was made for.
+
+    While it stands the engine is not asked about that conversation again.
+    """
+
+    engine: str
+    sid: str
+
+
+@frozen
+class GaveUp:
+    """`engine` has crashed too often to be started again; `reason` is that of its last crash.  By its supervisor."""
+
+    engine: str
+    crashes: int
+    reason: str
 
 
 @frozen
@@ -304,7 +331,18 @@ MESSAGES: frozenset[type] = frozenset({Refused, Answered, TurnStarted, TurnEnded
 
 _ALL = (
     *(Session, Budget, Usage, Transcript, ShouldCompress, Asked, Compressed, CompactionFailed, Blocked, Refused),
-    *(Serving, Answered, SkillAvailable, SkillPruned, SkillRequired, LoopInvalid, SnapshotSaved, SnapshotFailed),
+    *(
+        Serving,
+        Working,
+        GaveUp,
+        Answered,
+        SkillAvailable,
+        SkillPruned,
+        SkillRequired,
+        LoopInvalid,
+        SnapshotSaved,
+        SnapshotFailed,
+    ),
     *(TurnStarted, TurnEnded, Delegated, ToolCalled),
 )
 

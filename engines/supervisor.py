@@ -15,17 +15,9 @@ from attrs import evolve, frozen
 
 from dataspace import Crashed, Facet, where
 from engines.engine import is_async
+from engines.facts import GaveUp
 
 __all__ = ["GaveUp", "Patience", "supervised"]
-
-
-@frozen
-class GaveUp:
-    """`engine` has crashed too often to be started again; `reason` is that of its last crash."""
-
-    engine: str
-    crashes: int
-    reason: str
 
 
 @frozen

@@ -36,6 +36,7 @@ class Driver:
         self.shadows: tuple[str, ...] = changes.pop("shadows_serving", ())
         self.policy = policy(**changes)
         self.compressors = compressors
+        self.stated: dict[str, float] = {}
         self.said: list[Refused] = []
         self.at: float | None = None
         start = e.SessionStarted(SID, threshold=100, messages=messages or rows("u1", "u2", "u3"))
@@ -43,7 +44,7 @@ class Driver:
 
     @property
     def engines(self) -> Engines:
-        return Engines(self.compressors, self.revisers, self.shadows)
+        return Engines(self.compressors, self.revisers, self.shadows, self.stated)
 
     def do(self, kind: type[e.Event], *args: Any, **told: Any) -> Driver:
         """Have an event happen, at the driver's time."""

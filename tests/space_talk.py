@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from attrs import field, frozen
 
 from dataspace import Crashed, Dataspace, Facet, Handle
 
-__all__ = ["Crashes", "Fact", "Holder", "listen", "make"]
+__all__ = ["Boom", "Crashes", "Fact", "Holder", "failing_turn", "listen", "make"]
+
+
+class Boom(Exception):
+    """What fails in these tests."""
 
 
 @frozen
@@ -42,6 +49,14 @@ def make(**options: Any) -> tuple[Dataspace, Crashes]:
     """A dataspace, and the list of what crashes in it."""
     crashes = Crashes()
     return Dataspace(on_crash=crashes, **options), crashes
+
+
+@contextmanager
+def failing_turn(me: Facet) -> Iterator[None]:
+    """A turn of `me`, or a savepoint, that raises at its end."""
+    with pytest.raises(Boom), me.turn():  # noqa: PT012 - what raises is a whole turn
+        yield
+        raise Boom
 
 
 def listen(me: Facet, pattern: Any, log: list[Any], *, who: str = "", once: bool = False) -> Handle:

@@ -269,5 +269,3 @@ def test_r19_an_error_anywhere(seed: int, caplog: pytest.LogCaptureFixture) -> N
 def test_undisturbed_the_scenario_runs_to_its_end() -> None:
     """The scenario itself passes."""
     assert not Run(10**6, "all")()
-
-

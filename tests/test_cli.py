@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import re
@@ -346,6 +348,31 @@ def test_a_full_disk_behind_stdout_is_told(recording: Path) -> None:
     assert "No space left" in done.stderr
 
 
+class Closed(io.StringIO):
+    """A stream that nobody reads any more, or that fails otherwise."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._error = OSError(number, os.strerror(number))  # EPIPE makes it a BrokenPipeError
+
+    def write(self, _text: str) -> int:
+        raise self._error
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize(("number", "expected"), [(errno.EPIPE, 0), (errno.ENOSPC, 1)])
+def test_where_stdout_fails_the_output_is_written_all_the_same(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_json: bool, number: int, expected: int
+) -> None:
+    """A reader that went away is no failure, a full disk is one; the file is there in both cases."""
+    out, err = tmp_path / "out.jsonl", io.StringIO()
+    monkeypatch.setattr(sys, "stdout", Closed(number))
+    monkeypatch.setattr(sys, "stderr", err)
+    assert expected == main(["replay", str(recording), "--out", str(out), *(["--json"] if as_json else [])])
+    assert expected == err.getvalue().count("\n")
+    assert out.exists()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("missing", ["click", "rich"])
 def test_a_missing_extra_says_what_to_install(missing: str) -> None:
@@ -462,8 +489,8 @@ def test_the_reference_names_every_option_event_and_key() -> None:
         for option in param.opts
         if option.startswith("--")
     }
-    assert options | {"--help", "--version"} == set(re.findall(r"(?<![\w-])--[a-z-]+", text))
+    assert options | {"--help", "--version"} == set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", text))
     events = {"start", "end", "swap", *_SENTENCES}
-    assert events == set(re.findall(r"^\| `([a-z-]+) ", text, re.MULTILINE))
+    assert events == set(re.findall(r"^\| `([a-z][a-z-]*) ", text, re.MULTILINE))
     for key in KEYS:
         assert f"`{key}`" in text

@@ -6,6 +6,7 @@ import copy
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -41,6 +42,7 @@ def least(messages: Messages) -> int:
 
 
 def assert_sound(before: Messages, after: Messages, threshold: int) -> None:
+    """What every answer has to be."""
     report = check(after, before)
     assert report.ok, str(report)
     assert estimate_tokens(after) < estimate_tokens(before)
@@ -53,7 +55,9 @@ def assert_sound(before: Messages, after: Messages, threshold: int) -> None:
 
 
 @given(transcripts(), THRESHOLDS)
-def test_a_compaction_is_sound_smaller_deterministic_and_leaves_its_input_alone(rows: list[dict[str, Any]], threshold: int) -> None:
+def test_a_compaction_is_sound_smaller_deterministic_and_leaves_its_input_alone(
+    rows: list[dict[str, Any]], threshold: int
+) -> None:
     """No error or fault that the input lacks, within the budget where that can be, the same every time."""
     before = copy.deepcopy(rows)
     messages = Messages.of(rows)
@@ -65,8 +69,11 @@ def test_a_compaction_is_sound_smaller_deterministic_and_leaves_its_input_alone(
         assert_sound(messages, after, threshold)
 
 
+@pytest.mark.slow
 @given(transcripts(most=12), st.lists(transcripts(most=10), min_size=1, max_size=4), THRESHOLDS)
-def test_no_request_is_ever_lost(first: list[dict[str, Any]], later: list[list[dict[str, Any]]], threshold: int) -> None:
+def test_no_request_is_ever_lost(
+    first: list[dict[str, Any]], later: list[list[dict[str, Any]]], threshold: int
+) -> None:
     """After any number of compactions every request there ever was is in the list or told apart in the one summary."""
     live = Messages.of(first)
     asked = [row for row in live if is_real_user(row)]
@@ -85,12 +92,15 @@ def test_no_request_is_ever_lost(first: list[dict[str, Any]], later: list[list[d
     folded = summaries[0].requests if summaries else ()
     kept = [row for row in live if is_real_user(row)]
     assert len(folded) + len(kept) == len(asked)
-    assert [text_of(row) for row in asked[len(folded) :]] == [text_of(row).replace("[image left out]", "[image]") for row in kept]
+    assert [text_of(row) for row in asked[len(folded) :]] == [
+        text_of(row).replace("[image left out]", "[image]") for row in kept
+    ]
     texts = Counter(" ".join(text_of(row).split()) for row in asked[: len(folded)])
     told = Counter(text for text in folded if not text.startswith("same as r"))
     assert all(times <= max(texts.values()) for times in told.values())
 
 
+@pytest.mark.slow
 @given(transcripts(), THRESHOLDS)
 def test_compacting_what_was_compacted_declines_or_shrinks(rows: list[dict[str, Any]], threshold: int) -> None:
     """A second go is refused, or saves something again; it never grows, and ends."""
@@ -102,6 +112,7 @@ def test_compacting_what_was_compacted_declines_or_shrinks(rows: list[dict[str, 
     assert sizes == sorted(sizes, reverse=True)
 
 
+@pytest.mark.slow
 @given(transcripts(), st.text(max_size=40), st.integers(1, 10**7))
 def test_focus_and_readings_do_not_break_it(rows: list[dict[str, Any]], focus: str, tokens: int) -> None:
     """Whatever the focus is and whatever the provider counted."""
@@ -111,6 +122,7 @@ def test_focus_and_readings_do_not_break_it(rows: list[dict[str, Any]], focus: s
         assert check(after, messages).ok
 
 
+@pytest.mark.slow
 @given(st.text(max_size=400).filter(str.strip), transcripts(most=8))
 def test_prose_never_makes_it_unsound(prose: str, rows: list[dict[str, Any]]) -> None:
     """What a summariser wrote is text like any other, marks of ours included."""

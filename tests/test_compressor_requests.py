@@ -24,6 +24,7 @@ WORDS = (
 
 
 def sentence(rng: random.Random, words: int) -> str:
+    """Some words that mean nothing."""
     return " ".join(rng.choice(WORDS) for _ in range(words)).capitalize() + "."
 
 
@@ -35,11 +36,18 @@ def template(rng: random.Random, *, lines: bool) -> tuple[str, str]:
 
 
 def steps(rng: random.Random, name: str) -> list[dict[str, Any]]:
+    """Six tool calls with results, and an answer."""
     rows: list[dict[str, Any]] = []
     for number in range(6):
-        call = {"id": f"{name}_{number}", "type": "function", "function": {"name": "bash", "arguments": '{"command": "make"}'}}
+        call = {
+            "id": f"{name}_{number}",
+            "type": "function",
+            "function": {"name": "bash", "arguments": '{"command": "make"}'},
+        }
         rows.append({"role": "assistant", "content": sentence(rng, 12), "tool_calls": [call]})
-        rows.append({"role": "tool", "tool_call_id": call["id"], "content": "\n".join(sentence(rng, 12) for _ in range(12))})
+        rows.append(
+            {"role": "tool", "tool_call_id": call["id"], "content": "\n".join(sentence(rng, 12) for _ in range(12))}
+        )
     return [*rows, {"role": "assistant", "content": "ok"}]
 
 
@@ -50,12 +58,18 @@ def test_what_is_particular_to_each_of_many_alike_survives(lines: bool, short: b
     """Twelve requests of 3 KB that differ in one clause in the middle, over several compactions, with the marker key or without."""
     rng = random.Random(7)
     front, back = template(rng, lines=lines)
-    clauses = [f"{rng.choice(['Fix', 'Explain'])} gadget {rng.randint(10, 99)} called {''.join(rng.choices('abcdefghij', k=6))}" for _ in range(12)]
+    clauses = [
+        f"{rng.choice(['Fix', 'Explain'])} gadget {rng.randint(10, 99)} called {''.join(rng.choices('abcdefghij', k=6))}"
+        for _ in range(12)
+    ]
     live: list[dict[str, Any]] = [{"role": "system", "content": "You are an agent."}]
     asked: list[dict[str, Any]] = []
     compactions = 0
     for number, clause in enumerate(clauses):
-        requests = [f"{front}\n{clause}\n{back}" if lines else f"{front} {clause} {back}", *([f"go on {number}"] if short else [])]
+        requests = [
+            f"{front}\n{clause}\n{back}" if lines else f"{front} {clause} {back}",
+            *([f"go on {number}"] if short else []),
+        ]
         for request in requests:
             asked.append({"role": "user", "content": request})
             live += [asked[-1], *steps(rng, f"c{number}_{len(live)}")]
@@ -100,10 +114,21 @@ def test_texts_without_a_particular_word_are_told_apart_by_place() -> None:
     assert len(set(short)) == 3
 
 
+def test_repetitions_of_one_text_are_told_apart_by_where_they_end() -> None:
+    """Where neither words nor runs differ, the short forms say at which word they do."""
+    base = "check the server and the client before you deploy the report again. "
+    short = compare([base * 4, base * 6, base * 8]).shorten(150)
+    assert len(set(short)) == 3
+    assert "[word " in short[1]
+    assert "[word " in short[2]
+
+
 def test_a_single_long_request_keeps_what_tells_most() -> None:
     """With nothing to compare it to, sentences with names and reasons go before filler."""
     filler = " ".join(f"this is filler number words {word} and nothing else." for word in WORDS)
-    (short,) = compare([f"{filler} The bug is in src/core/parser.py because parse_token() returns None. {filler}"]).shorten(300)
+    (short,) = compare(
+        [f"{filler} The bug is in src/core/parser.py because parse_token() returns None. {filler}"]
+    ).shorten(300)
     assert "src/core/parser.py" in short
 
 
@@ -159,7 +184,10 @@ def test_only_one_summary_holds_all_requests_in_order() -> None:
     """Requests are numbered through, over compactions."""
     live: list[Any] = []
     for number in range(12):
-        live += [{"role": "user", "content": f"request number {number}"}, {"role": "assistant", "content": f"answer {number} " * 300}]
+        live += [
+            {"role": "user", "content": f"request number {number}"},
+            {"role": "assistant", "content": f"answer {number} " * 300},
+        ]
         after = compact(live, Limits(2_500))
         live = live if after is None else after.thaw()
     (summary,) = [row for row in Messages.of(live) if is_summary(row)]

@@ -15,8 +15,7 @@ from dataspace import Appeared, Crashed, Dataspace, Facet, Observe, Vanished, op
 from engines import Messages, serve
 from engines.context import AskerContext
 from engines.engine import blocking
-from engines.facts import Answered, Asked, Blocked, Serving
-from engines.working import Working
+from engines.facts import Answered, Asked, Blocked, Serving, Working
 from tests.loop_driver import rows
 
 WHO: ContextVar[str] = ContextVar("WHO", default="nobody")

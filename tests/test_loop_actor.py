@@ -25,13 +25,13 @@ from engines.facts import (
     ShouldCompress,
     Transcript,
     Usage,
+    Working,
 )
 from engines.loop import events as e
 from engines.loop import view
 from engines.loop.actor import UnknownSessionError
 from engines.loop.alarms import Alarms
 from engines.loop.timer import keep_time, settled
-from engines.working import Working
 from tests.loop_driver import policy, rows
 
 SHOWN = (Session, Budget, Usage, Transcript, ShouldCompress, Asked, Compressed, CompactionFailed, Blocked)

@@ -226,8 +226,28 @@ def test_a_request_ahead_of_time_minds_pauses() -> None:
     assert d.do(e.CompactionRequested, "ahead").to == "a"
 
 
+def test_an_engine_says_how_long_it_needs() -> None:
+    """What an engine says of itself is granted, what is told for its kind counts more, and `Asked` carries it."""
+    policy = Policy(deadlines={"lcm": 60.0})
+    assert (45.0, 60.0, 300.0) == (
+        policy.patience("a", "compressor", 45.0),
+        policy.patience("lcm#2", "compressor", 45.0),
+        policy.patience("a", "compressor"),
+    )
+    roster = Roster(policy)
+    roster.add(Serving("a", "compressor", seconds=45.0))
+    d = Driver("a")
+    d.stated = roster.of("s").seconds
+    d.at = 0.0
+    d.reading(100)
+    assert 45.0 == wake(d.state)
+    assert d.state.question is not None
+    assert d.state.question.work is not None
+    assert 45.0 == d.state.question.work.fact.seconds
+
+
 def test_deadlines_are_by_kind() -> None:
-    """10 s for our compressor, 300 s for engines with a model, 2 s for revisers; each can be configured."""
+    """A time can be told for a kind of engine; the default suits engines with a model; revisers get 2 s."""
     d = Driver("compressor#2", "lcm", revisers_serving=("skills",), deadlines={"compressor": 10.0, "lcm": 60.0})
     d.at = 0.0
     d.reading(100)

@@ -130,7 +130,7 @@ def test_what_holds_itself_is_refused() -> None:
 def test_subclasses_of_scalars_become_what_they_are() -> None:
     """An enum that is a string is a string on any wire, so it is one here."""
 
-    class Role(str, Enum):
+    class Role(str, Enum):  # noqa: UP042 - what hosts have; str() of it is not its value
         USER = "user"
 
     class Count(int):
@@ -147,8 +147,9 @@ def test_frozen_rows_are_shared() -> None:
     messages = Messages.of([{"role": "user"}, {"role": "assistant"}])
     assert Messages.of(messages) is messages
     assert messages[1:][0] is messages[1]
-    assert (messages + [{"role": "tool"}])[0] is messages[0]
-    assert ([{"role": "system"}] + messages)[1] is messages[0]
+    tool, system = [{"role": "tool"}], [{"role": "system"}]
+    assert (messages + tool)[0] is messages[0]
+    assert (system + messages)[1] is messages[0]
     assert Messages.of([*messages, {"role": "tool"}])[1] is messages[1]
     assert list(reversed(messages)) == [messages[1], messages[0]]
     assert len(messages + messages) == 4

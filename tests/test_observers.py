@@ -232,7 +232,9 @@ def test_r13_an_appearance_ends_as_it_began_for_whoever_came_when() -> None:
     pattern = where(Holder, inner=CAPTURE)
 
     def note(who: str) -> None:
-        ds.actor(who).observe(pattern, appeared=lambda f: log.append((who, f.r)), vanished=lambda f: log.append((who, f.r)))
+        ds.actor(who).observe(
+            pattern, appeared=lambda f: log.append((who, f.r)), vanished=lambda f: log.append((who, f.r))
+        )
 
     note("first")
     old, new = me.publish(Holder(Fact(1, r=10), 1)), me.publish(Holder(Fact(1, r=20), 2))

@@ -7,6 +7,7 @@ import gc
 import pickle
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -38,15 +39,27 @@ from tests.space_talk import Fact, Holder, listen, make
         (where(Holder, inner=Fact), Holder(Holder(1)), None),
         (where(Holder, inner=literal(Fact)), Holder(Fact), (Holder(Fact),)),
         (where(Holder, inner=where(Fact, x=CAPTURE), y=CAPTURE), Holder(Fact(1), 2), (1, 2)),
-        (where(Holder, inner=where(Holder, inner=where(Fact, x=1))), Holder(Holder(Fact(1))), (Holder(Holder(Fact(1))),)),
+        (
+            where(Holder, inner=where(Holder, inner=where(Fact, x=1))),
+            Holder(Holder(Fact(1))),
+            (Holder(Holder(Fact(1))),),
+        ),
         (where(Holder, inner=where(Holder, inner=where(Fact, x=1))), Holder(Holder(Fact(2))), None),
         (where(Holder, inner=where(Holder, inner=where(Fact, x=1))), Holder(Fact(1)), None),
         (where(Holder, inner=Fact(1)), Holder(Fact(1, r=9)), (Holder(Fact(1, r=9)),)),
-        (where(Holder, inner=(1, "a", frozenset([Fact(2)]))), Holder((1, "a", frozenset([Fact(2, r=7)]))), (Holder((1, "a", frozenset([Fact(2)]))),)),
+        (
+            where(Holder, inner=(1, "a", frozenset([Fact(2)]))),
+            Holder((1, "a", frozenset([Fact(2, r=7)]))),
+            (Holder((1, "a", frozenset([Fact(2)]))),),
+        ),
         (where(Holder, inner=literal(where(Fact))), Holder(where(Fact)), (Holder(where(Fact)),)),
         (where(Holder, inner=literal(CAPTURE)), Holder(CAPTURE), (Holder(CAPTURE),)),
         (where(Holder, inner=literal(CAPTURE)), Holder(1), None),
-        (where(Observe, pattern=literal(where(Fact, x=1))), Observe(where(Fact, x=1), "me"), (Observe(where(Fact, x=1), "me"),)),
+        (
+            where(Observe, pattern=literal(where(Fact, x=1))),
+            Observe(where(Fact, x=1), "me"),
+            (Observe(where(Fact, x=1), "me"),),
+        ),
     ],
     ids=repr,
 )
@@ -61,7 +74,11 @@ def test_a_pattern_and_the_index_say_the_same(pattern: Pattern[Any], fact: Any, 
     me.publish(fact)
     listen(ear, pattern, log, who="late")
     me.send(fact)
-    expected = [] if seen is None else [("early", "+", *seen), ("late", "+", *seen), ("early", "!", *seen), ("late", "!", *seen)]
+    expected = (
+        []
+        if seen is None
+        else [("early", "+", *seen), ("late", "+", *seen), ("early", "!", *seen), ("late", "!", *seen)]
+    )
     assert log == [entry for entry in expected if entry[0] == "late" or not isinstance(fact, Observe)]
     assert ds.facts(pattern) == (() if seen is None else (fact,))
 
@@ -119,7 +136,13 @@ EQUAL = [
 ]
 DIFFERENT = [
     *(where(Fact), where(Holder), where(Fact, x=1), where(Fact, x=True), where(Fact, x=1.0), where(Fact, x="1")),
-    *(where(Fact, r=1), where(Fact, x=1, r=1), where(Fact, x=CAPTURE), where(Fact, x=literal(CAPTURE)), where(Fact, x=(1,))),
+    *(
+        where(Fact, r=1),
+        where(Fact, x=1, r=1),
+        where(Fact, x=CAPTURE),
+        where(Fact, x=literal(CAPTURE)),
+        where(Fact, x=(1,)),
+    ),
     *(where(Fact, x=(True,)), where(Fact, x=Fact), where(Fact, x=literal(Fact)), where(Fact, x=literal(where(Fact)))),
     *(where(Fact, x=Fact(1)), where(Fact, x=Fact(True)), where(Fact, x="?"), where(Fact, x=None)),
 ]
@@ -160,7 +183,9 @@ def test_a_pattern_is_a_value() -> None:
 # -- the index against a scan ----------------------------------------------------------------------------------------------
 
 leaves = st.sampled_from([0, 1, True, 1.0, "a", None, (1,), (True,)])
-values = st.recursive(leaves, lambda inner: st.builds(Fact, inner, leaves) | st.builds(Holder, inner, inner), max_leaves=4)
+values = st.recursive(
+    leaves, lambda inner: st.builds(Fact, inner, leaves) | st.builds(Holder, inner, inner), max_leaves=4
+)
 facts = st.builds(Fact, values, leaves) | st.builds(Holder, values, values)
 
 
@@ -175,7 +200,9 @@ def patterns(draw: st.DrawFn, depth: int = 2) -> Pattern[Any]:
 
 
 @given(st.lists(facts, max_size=6), st.lists(patterns(), min_size=1, max_size=5), st.data())
-def test_the_index_finds_what_a_scan_finds(published: list[Any], wanted: list[Pattern[Any]], data: st.DataObject) -> None:
+def test_the_index_finds_what_a_scan_finds(
+    published: list[Any], wanted: list[Pattern[Any]], data: st.DataObject
+) -> None:
     """For any facts and patterns: what `facts` gives and what observers hear is what `match` says of each fact."""
     ds, _ = make()
     me, ear = ds.actor("me"), ds.actor("ear")
@@ -262,8 +289,16 @@ def calls(work: Callable[[], object]) -> int:
 COSTS = {
     "flat": (lambda n: where(Fact, x=n), Fact(-1), where(Fact, x=-1)),
     "two constants": (lambda n: where(Holder, inner=n, y=1), Holder(-1, 1), where(Holder, inner=-1, y=1)),
-    "nested": (lambda n: where(Holder, inner=where(Fact, x=n)), Holder(Fact(-1)), where(Holder, inner=where(Fact, x=-1))),
-    "nested reading": (lambda n: where(Holder, inner=where(Fact, r=n + 1)), Holder(Fact(-1)), where(Holder, inner=where(Fact, r=0))),
+    "nested": (
+        lambda n: where(Holder, inner=where(Fact, x=n)),
+        Holder(Fact(-1)),
+        where(Holder, inner=where(Fact, x=-1)),
+    ),
+    "nested reading": (
+        lambda n: where(Holder, inner=where(Fact, r=n + 1)),
+        Holder(Fact(-1)),
+        where(Holder, inner=where(Fact, r=0)),
+    ),
     "captures": (lambda n: where(Holder, inner=n, y=CAPTURE), Holder(-1, 1), where(Holder, inner=-1, y=CAPTURE)),
     "quoted": (lambda n: where(Fact, x=literal((n, "a"))), Fact((-1, "a")), where(Fact, x=(-1, "a"))),
 }
@@ -279,11 +314,15 @@ def test_observers_that_do_not_match_cost_nothing(other: Any, fact: Any, wanted:
         ds, _ = make()
         me, ear = ds.actor("me"), ds.actor("ear")
         heard: list[Any] = []
-        ear.observe(wanted, appeared=lambda *args, heard=heard: heard.append(args), heard=lambda *args, heard=heard: heard.append(args))
+        ear.observe(
+            wanted,
+            appeared=lambda *args, heard=heard: heard.append(args),
+            heard=lambda *args, heard=heard: heard.append(args),
+        )
         with ear.turn():
             for n in range(many):
                 ear.observe(other(n), appeared=pytest.fail, heard=pytest.fail)
-        counts.append(calls(lambda: me.send(fact) if message else me.retract(me.publish(fact))))
+        counts.append(calls(partial(me.send, fact) if message else lambda me=me: me.retract(me.publish(fact))))
         assert len(heard) == 2
     few, many = counts
     assert abs(many - few) <= 0.05 * few

@@ -17,8 +17,6 @@ from engines.facts import FACTS, MESSAGES
 from engines.loop import Policy, events
 from engines.loop.actor import Loop
 from engines.shim import Context
-from engines.supervisor import GaveUp
-from engines.working import Working
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 
@@ -114,7 +112,7 @@ def test_every_error_is_told() -> None:
                 assert ", ".join(f"`{base}`" for base in builtins) == rows[name]
 
 
-@pytest.mark.parametrize("cls", [*FACTS.values(), Crashed, Observe, Working, GaveUp])
+@pytest.mark.parametrize("cls", [*FACTS.values(), Crashed, Observe])
 def test_every_fact_with_every_field(cls: Any) -> None:
     """Fields in order, with what they are to equality, their type and their default."""
     body = sections(page("facts"))[cls.__name__]
@@ -135,7 +133,7 @@ def test_every_fact_with_every_field(cls: Any) -> None:
 def test_facts_are_told_in_the_order_of_the_vocabulary() -> None:
     """The page follows `FACTS`, messages are called messages, and it tells of nothing else."""
     told = sections(page("facts"))
-    assert [*FACTS, "Crashed", "Observe", "Working", "GaveUp"] == list(told)
+    assert [*FACTS, "Crashed", "Observe"] == list(told)
     assert {cls.__name__ for cls in MESSAGES} == {
         name for name, body in told.items() if body.startswith("\n\nA message")
     }

@@ -12,7 +12,8 @@ from bridges.cli.moments import Moment, plain
 from bridges.cli.replay import Replay, Settings
 from bridges.cli.session import parse_session
 from bridges.cli.story import Story, watching
-from dataspace import open_dataspace
+from dataspace import Facet, open_dataspace
+from engines.engine import serve
 from engines.messages import Messages
 from engines.transcript import check, estimate_tokens
 from tests.replay_driver import KINDS, crasher, idler, jsonl, replayed, rows, session
@@ -164,10 +165,23 @@ async def test_an_engine_that_always_crashes_is_given_up() -> None:
     assert "given up" == done.story.engines["shaky"].doing
 
 
+async def test_an_engine_that_was_given_up_can_be_plugged_again() -> None:
+    """A swap starts it anew, and it answers the question that it could not answer before."""
+    done = await replayed(THREE, "30:=shaky", engines=("shaky",), kinds={"shaky": crasher(5)})
+    assert 5 == done.story.count("crashed")
+    assert ["swap 29"] == done.events("swap")
+    assert (1, "shaky") == (done.story.compactions[0].ask, done.story.compactions[0].by)
+    assert None is done.end.standing
+
+
 async def test_an_engine_that_does_not_come_back_is_not_waited_for(autojump_clock: trio.testing.MockClock) -> None:
     """It crashed, was started again and does not serve: after the time that an engine may take it is unplugged."""
     boots = iter([crasher(1)(), idler])
-    done = await replayed(THREE, engines=("lame",), kinds={"lame": lambda: lambda me: next(boots)(me)})
+
+    def lame(me: Facet) -> None:
+        next(boots)(me)
+
+    done = await replayed(THREE, engines=("lame",), kinds={"lame": lambda: lame})
     assert "crossing 1 stands unanswered: lame stopped serving" == done.end.standing
     assert 1 == done.story.count("crashed")
 
@@ -191,6 +205,27 @@ async def test_a_replay_with_nobody_else_fails_when_its_engine_hangs(autojump_cl
     done = await replayed(THREE, engines=("hanger",), patience=7.0)
     assert "crossing 1 stands unanswered: hanger failed: no answer within 7 s" == done.end.standing
     assert len(THREE) == len(done.end.messages)
+
+
+async def test_an_answer_that_is_no_transcript_is_refused() -> None:
+    """The refusal names the engine and the reason, and the next engine is asked."""
+    empty = {"garbler": lambda: lambda me: serve(me, lambda _me, _asked: [])}
+    done = await replayed(THREE, engines=("garbler", "keeper"), kinds=empty)
+    refusal = next(m for m in done.moments if m.event == "refused")
+    assert ("garbler", True) == (refusal.get("by"), "empty" in refusal.get("reason"))
+    assert {"keeper"} == {c.by for c in done.story.compactions}
+
+
+async def test_a_question_is_withdrawn_when_the_pressure_falls() -> None:
+    """Nobody answered, the provider says that the prompt is small: no question stands, and the run has not failed."""
+    messages = rows(3)
+    for at, tokens in ((2, 100), (4, 100), (6, 500), (8, 100), (10, 100), (12, 100)):
+        messages[at]["usage"] = {"prompt_tokens": tokens}
+    done = await replayed(messages, "c1:keeper=")
+    assert ["swap", "crossing", "withdrawn"] == [
+        m.event for m in done.moments if m.event in {"swap", "crossing", "withdrawn"}
+    ]
+    assert None is done.end.standing
 
 
 async def test_declining_is_told_apart_from_failing() -> None:

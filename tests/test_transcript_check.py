@@ -17,15 +17,18 @@ A = {"role": "assistant", "content": "done"}
 
 
 def call(*ids: str, content: str | None = None) -> dict[str, Any]:
+    """An assistant message with calls."""
     calls = [{"id": each, "type": "function", "function": {"name": "bash", "arguments": "{}"}} for each in ids]
     return {"role": "assistant", "content": content, "tool_calls": calls}
 
 
 def result(call_id: str, text: str = "ok") -> dict[str, Any]:
+    """A tool result."""
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
 def codes(problems: Any) -> list[tuple[str, int | None]]:
+    """Codes and rows of some problems."""
     return [(problem.code, problem.row) for problem in problems]
 
 
@@ -39,8 +42,17 @@ def codes(problems: Any) -> list[tuple[str, int | None]]:
         [S, S, U, A],
         [S],
         [U, {"role": "assistant", "content": None, "tool_calls": None, "x": 1}],
-        [U, {"role": "assistant", "function_call": {"name": "f", "arguments": {}}}, {"role": "function", "name": "f", "content": "1"}, A],
-        [U, {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}, {"role": "tool", "content": "no ids anywhere"}],
+        [
+            U,
+            {"role": "assistant", "function_call": {"name": "f", "arguments": {}}},
+            {"role": "function", "name": "f", "content": "1"},
+            A,
+        ],
+        [
+            U,
+            {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]},
+            {"role": "tool", "content": "no ids anywhere"},
+        ],
     ],
 )
 def test_sound_lists_have_no_problem(rows: list[dict[str, Any]]) -> None:
@@ -100,7 +112,13 @@ def test_what_stood_side_by_side_before_is_not_charged() -> None:
 
 def test_shortened_calls_still_are_the_same_neighbours() -> None:
     """Two assistants in a row stay excused when the content of one was shortened but its calls were not."""
-    before = [U, {**A, "content": "thinking"}, call("a", content="y" * 300), result("a", "z" * 3000), {**U, "content": "now"}]
+    before = [
+        U,
+        {**A, "content": "thinking"},
+        call("a", content="y" * 300),
+        result("a", "z" * 3000),
+        {**U, "content": "now"},
+    ]
     after = [U, {**A, "content": "thinking"}, call("a", content="y…"), result("a", "z"), {**U, "content": "now"}]
     assert check(after, before).ok
 
@@ -108,7 +126,9 @@ def test_shortened_calls_still_are_the_same_neighbours() -> None:
 def test_an_answer_keeps_system_and_current_user_message() -> None:
     """Both are held against the input: changed, merged or gone is a fault, no user at all an error."""
     before = [S, U, A, {**U, "content": "now this"}, {**A, "content": "x" * 400}]
-    assert codes(check([{**S, "content": "be bad"}, {**U, "content": "now this"}], before).faults) == [("system_changed", 0)]
+    assert codes(check([{**S, "content": "be bad"}, {**U, "content": "now this"}], before).faults) == [
+        ("system_changed", 0)
+    ]
     assert codes(check([S, {**U, "content": "summary; now this"}], before).faults) == [("current_user_changed", 1)]
     assert codes(check([S, U], before).faults) == [("current_user_changed", 1)]
     report = check([S, {"role": "user", "content": "made up", "_synthetic": True}], before)

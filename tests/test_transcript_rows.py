@@ -58,7 +58,12 @@ def test_m11_m12_text_of_any_content(content: Any, text: str) -> None:
 
 def test_m13_an_image_has_a_flat_cost() -> None:
     """M13: a megabyte of image is no text, wherever it is; the parts of a message are summed."""
-    for content in ([IMAGE], [{"type": "tool_result", "content": [IMAGE]}], IMAGE, [{"type": "file", "file": {"data": "A" * 9999}}]):
+    for content in (
+        [IMAGE],
+        [{"type": "tool_result", "content": [IMAGE]}],
+        IMAGE,
+        [{"type": "file", "file": {"data": "A" * 9999}}],
+    ):
         assert images_in(content) == 1
         assert IMAGE_TOKENS < estimate_row({"role": "user", "content": content}) < IMAGE_TOKENS + 40
     chat = [{"role": "user", "content": [{"type": "text", "text": "x" * 400}, "y" * 400, IMAGE, IMAGE]}, *[A] * 5]
@@ -82,7 +87,14 @@ def test_the_estimate_follows_its_rule() -> None:
 
 def test_calls_however_they_are_written() -> None:
     """M11: None, dict arguments, missing functions, the older form; a user row has no calls."""
-    odd = {"role": "assistant", "tool_calls": [{"id": 7, "function": {"name": "f", "arguments": {"a": 1}}}, "junk", {"name": "g", "arguments": None}]}
+    odd = {
+        "role": "assistant",
+        "tool_calls": [
+            {"id": 7, "function": {"name": "f", "arguments": {"a": 1}}},
+            "junk",
+            {"name": "g", "arguments": None},
+        ],
+    }
     assert [tuple(each) for each in calls_of(odd)] == [("7", "f", '{"a": 1}'), ("", "g", "")]
     assert calls_of({"role": "assistant", "tool_calls": None}) == ()
     assert calls_of({"role": "user", "tool_calls": odd["tool_calls"]}) == ()
@@ -96,13 +108,26 @@ def test_calls_however_they_are_written() -> None:
 def test_m02_groups_are_whole() -> None:
     """M01, M02: a call and all its results are one unit, however many and in whatever order; the rest stand alone."""
     ten = [f"c{n}" for n in range(10)]
-    rows = Messages.of([S, U, call(*ten), *map(result, reversed(ten)), call("x"), result("x"), result("lost"), A, call("o", "p"), result("o")])
+    rows = Messages.of(
+        [
+            S,
+            U,
+            call(*ten),
+            *map(result, reversed(ten)),
+            call("x"),
+            result("x"),
+            result("lost"),
+            A,
+            call("o", "p"),
+            result("o"),
+        ]
+    )
     found = groups(rows)
     assert [(g.start, g.stop) for g in found] == [(0, 1), (1, 2), (2, 13), (13, 15), (15, 16), (16, 17), (17, 19)]
     assert [g.orphan for g in found] == [False, False, False, False, True, False, False]
     assert found[-1].missing == ("p",)
     assert found[-1].open
-    assert not groups(rows + [U])[-2].open
+    assert not groups([*rows, U])[-2].open
 
 
 @given(transcripts())
@@ -139,16 +164,30 @@ def test_mending_says_what_is_missing() -> None:
     assert mended[2]["name"] == "f"
 
 
+def test_orphans_and_strangers_go_and_nothing_else() -> None:
+    """Only results without a call, and rows of unknown roles, are dropped; a sound list is given back as it is."""
+    messages = Messages.of([U, result("lost"), call("a"), result("a"), result("a"), {"role": "critic"}, A])
+    assert drop_orphans(messages) == [U, call("a"), result("a"), {"role": "critic"}, A]
+    assert drop_unknown(messages)[-1] == A
+    assert len(drop_unknown(messages)) == len(messages) - 1
+    sound = Messages.of([U, A])
+    assert drop_orphans(sound) is sound
+
+
 def test_merging_neighbours_keeps_every_word() -> None:
     """Texts join, lists of parts join; what must stay apart does."""
     old = {"role": "user", "content": "earlier"}
-    both = merge_neighbours(Messages.of([S, old, {"role": "user", "content": ["a", {"type": "text", "text": "b"}]}, A, A, U]))
+    both = merge_neighbours(
+        Messages.of([S, old, {"role": "user", "content": ["a", {"type": "text", "text": "b"}]}, A, A, U])
+    )
     assert both.thaw()[1]["content"] == [{"type": "text", "text": "earlier"}, "a", {"type": "text", "text": "b"}]
     assert both[2]["content"] == "done\n\ndone"
     assert len(both) == 4
     apart = Messages.of([S, old, U])  # the second is the request at hand
     assert merge_neighbours(apart) is apart
-    assert merge_neighbours(Messages.of([old, {**old, "content": None}, S, {**old, "content": {"text": "x"}}, A, U])).thaw()[0]["content"] == [
+    assert merge_neighbours(
+        Messages.of([old, {**old, "content": None}, S, {**old, "content": {"text": "x"}}, A, U])
+    ).thaw()[0]["content"] == [
         {"type": "text", "text": "earlier"},
         {"text": "x"},
     ]

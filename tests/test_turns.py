@@ -8,12 +8,7 @@ import pytest
 
 from dataspace import Crashed, Dataspace, Facet, Observe, Stopped, where
 from dataspace.errors import NameTaken, NotAFact, RunawayError, TurnError
-from tests.space_talk import Fact, Holder, listen, make
-
-
-class Boom(Exception):
-    """What fails in these tests."""
-
+from tests.space_talk import Boom, Fact, Holder, failing_turn, listen, make
 
 # -- R1: released at commit, in order -------------------------------------------------------------------------------------
 
@@ -89,7 +84,7 @@ def test_r01_a_coroutine_is_no_turn() -> None:
         me.observe(Fact, appeared=waits)
     with pytest.raises(TurnError, match="event loop"):
         me.during(Fact, waits)
-    me.observe(Fact, appeared=lambda fact: waits(fact))
+    me.observe(Fact, appeared=lambda fact: waits(fact))  # noqa: PLW0108 - hides that it is asynchronous
     ds.actor("other").publish(Fact(1))
     ((crash, error),) = crashes
     assert crash.actor == "me"
@@ -116,7 +111,7 @@ def test_r01_nobody_acts_in_the_turn_of_another() -> None:
     ]
     with a.turn():
         for act in acts:
-            with pytest.raises(TurnError, match="me.later|me.spawn"):
+            with pytest.raises(TurnError, match=r"me\.(later|spawn)"):
                 act()
     assert ds.facts(Fact) == (Fact("held"),)
     assert ds.statistics().observers == 0
@@ -133,13 +128,12 @@ def test_r02_a_failed_turn_never_was() -> None:
     listen(ear, Fact, log)
     listen(ear, where(Observe, by="me"), log)
     before = ds.statistics()
-    with pytest.raises(Boom), me.turn():
+    with failing_turn(me):
         handle = me.publish(Fact(1))
         me.send(Fact(2))
         observation = me.observe(Fact, appeared=log.append)
         child = me.spawn(lambda boot: log.append("boot"), name="child")
         me.later(lambda: log.append("later"))
-        raise Boom
     assert log == []
     assert ds.statistics() == before
     assert not handle.standing
@@ -159,11 +153,10 @@ def test_r02_handles_retracted_in_a_failed_turn_stand_again() -> None:
     observation = listen(me, Fact, log, who="own")
     listen(ds.actor("ear"), Fact, log)
     log.clear()
-    with pytest.raises(Boom), me.turn():
+    with failing_turn(me):
         me.retract(handle)
         me.replace(kept, Fact(3))
         me.retract(observation)
-        raise Boom
     assert log == []
     assert handle.standing
     assert kept.standing
@@ -205,17 +198,15 @@ def test_r02_savepoints_go_back_to_where_they_began() -> None:
     log.clear()
     with me.turn():
         one = me.publish(Fact(1))
-        with pytest.raises(Boom), me.turn():
+        with failing_turn(me):
             me.publish(Fact(2))
             me.retract(old)
             with me.turn():
                 me.publish(Fact(3))
                 me.retract(one)
-                with pytest.raises(Boom), me.turn():
+                with failing_turn(me):
                     me.publish(Fact(4))
-                    raise Boom
                 me.publish(Fact(5))
-            raise Boom
         assert one.standing
         assert old.standing
         me.retract(old)
@@ -229,12 +220,10 @@ def test_r02_a_committed_savepoint_goes_back_with_the_turn_around_it() -> None:
     ds, _ = make()
     me = ds.actor("me")
     old = me.publish(Fact("old"))
-    with pytest.raises(Boom), me.turn(), me.turn():
-        with me.turn():
-            new = me.publish(Fact("new"))
-            me.retract(old)
-            me.retract(new)
-        raise Boom
+    with failing_turn(me), me.turn(), me.turn():
+        new = me.publish(Fact("new"))
+        me.retract(old)
+        me.retract(new)
     assert ds.facts(Fact) == (Fact("old"),)
     assert old.standing
     assert not new.standing
@@ -270,10 +259,9 @@ def test_r02_hooks_of_a_failed_turn_are_forgotten_in_place() -> None:
     a, b = (lambda parent: log.append("a")), (lambda parent: log.append("b"))
     me.on_stop(a)
     me.on_stop(b)
-    with pytest.raises(Boom), me.turn():
+    with failing_turn(me):
         me.on_stop(a)
         me.on_crash(log.append)
-        raise Boom
     me.stop()
     assert log == ["a", "b"]
 
@@ -282,9 +270,8 @@ def test_r02_a_failed_spawn_gives_its_name_back() -> None:
     """A name reserved in a failed turn is free again, and the actor that never was cannot act."""
     ds, _ = make()
     me, log = ds.actor("me"), []
-    with pytest.raises(Boom), me.turn():
+    with failing_turn(me):
         ghost = me.spawn(lambda boot: log.append("never"), name="child")
-        raise Boom
     assert log == []
     with pytest.raises(Stopped):
         ghost.publish(Fact(1))
@@ -341,6 +328,11 @@ def test_r02_an_interrupt_discards_the_turn_and_propagates() -> None:
         worker.publish(Holder("never"))
         raise KeyboardInterrupt
 
+    def interrupted_turn(me: Facet) -> None:
+        with me.turn():
+            me.publish(Fact(3))
+            raise KeyboardInterrupt
+
     worker.observe(where(Fact, x=1), appeared=interrupted)
     listen(ds.actor("ear"), where(Fact, x=1), log)
     with pytest.raises(KeyboardInterrupt):
@@ -349,9 +341,8 @@ def test_r02_an_interrupt_discards_the_turn_and_propagates() -> None:
     assert ds.facts(Holder) == ()
     me.publish(Fact(2))
     assert log == [("+", Fact(1))]
-    with pytest.raises(KeyboardInterrupt), me.turn():
-        me.publish(Fact(3))
-        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_turn(me)
     assert ds.facts(Fact) == (Fact(1), Fact(2))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -58,8 +59,10 @@ def display_for(as_json: bool) -> Display:
 
 def is_screen(stream: TextIO) -> bool:
     """Whether a live view makes sense there."""
-    return stream.isatty() and os.environ.get("TERM", "") not in {"", "dumb", "unknown"}
+    term = os.environ.get("TERM", "xterm" if os.name == "nt" else "")
+    return stream.isatty() and term not in {"", "dumb", "unknown"}
 
 
 def _print_json(result: Mapping[str, Any]) -> None:
-    print(json.dumps(result), flush=True)
+    with contextlib.suppress(BrokenPipeError):  # whoever wanted to read it is gone
+        print(json.dumps(result), flush=True)

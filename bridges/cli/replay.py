@@ -9,32 +9,32 @@ held back for the sake of time, and at every crossing the replay waits until the
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import trio
 from attrs import evolve, field, frozen
 
-from dataspace import Crashed, Facet, where
-from dataspace._runtime import AsyncDataspace
-from engines.facts import Answered, Asked, Blocked, CompactionFailed, Compressed, Serving, ShouldCompress
+from dataspace import Crashed, where
+from engines.facts import Answered, Asked, Blocked, CompactionFailed, Compressed, GaveUp, Serving, ShouldCompress
 from engines.loop import Engines, Policy, step
 from engines.loop.actor import Loop
 from engines.loop.events import MessagesAppended, SessionEnded, SessionStarted, UsageRead
 from engines.loop.policy import kind_of
 from engines.messages import Messages
-from engines.supervisor import GaveUp, Patience, supervised
-from engines.swap import SwapError, swap
 from engines.transcript import estimate_row, estimate_tokens
 
 from .errors import RunFailed
-from .kinds import KINDS, Kinds, boot_of
+from .kinds import KINDS, Kinds
 from .position import Position, Swapped
+from .rack import Rack
 from .reckon import reckon
 from .session import Line, Session
 from .swaps import Place, Swap
 
-__all__ = ["End", "Replay", "Settings"]
+if TYPE_CHECKING:
+    from dataspace._runtime import AsyncDataspace
 
-_AT_ONCE = Patience(pause_first=0.0, pause_last=0.0)  # there is no time to wait for in a recording
+__all__ = ["End", "Replay", "Settings"]
 
 
 @frozen
@@ -75,7 +75,6 @@ class Replay:
         settings: Settings,
         rest: Callable[[], Awaitable[None]] = _no_rest,
     ) -> None:
-        self._ds = ds
         self._session = session
         self._settings = settings
         self._rest = rest
@@ -83,7 +82,7 @@ class Replay:
         kinds = tuple(dict.fromkeys(kind_of(name) for name in settings.engines))
         self._loop = Loop(ds.actor("loop"), Policy(compressors=kinds))
         self._me = ds.actor("replay")
-        self._plugged: dict[str, Facet] = {}
+        self._rack = Rack(ds, settings.kinds)
         self._swaps = list(settings.swaps)
         self._failed_swaps: list[str] = []
         self._recorded = 0  # the estimate for the recorded list so far
@@ -97,7 +96,7 @@ class Replay:
         """Replay the whole file; raises `RunFailed` if an engine does not come to serve at the start."""
         settings = self._settings
         for name in settings.engines:
-            await self._plug(name, None)
+            await self._rack.change(None, name)
         self._loop.feed(SessionStarted(self._sid, context_length=settings.context_length, threshold=settings.threshold))
         for message, line in enumerate(self._session.lines, 1):
             await self._do_swaps(Place(line.number))
@@ -161,15 +160,7 @@ class Replay:
 
     def _decided(self) -> bool:
         question = self._loop.state(self._sid).question
-        return question is None or (question.idle and not self._restarting())
-
-    def _restarting(self) -> tuple[str, ...]:
-        """Engines that crashed and are about to be started again."""
-        serving = {fact.engine for fact in self._ds.facts(Serving)}
-        given_up = {fact.engine for fact in self._ds.facts(GaveUp)}
-        return tuple(
-            name for name, plug in self._plugged.items() if plug.alive and name not in serving and name not in given_up
-        )
+        return question is None or (question.idle and not self._rack.restarting())
 
     def _patience(self) -> float:
         if self._settings.patience is not None:
@@ -177,7 +168,9 @@ class Replay:
         question = self._loop.state(self._sid).question
         if question is None or question.work is None:
             return self._loop.policy.deadline
-        return self._loop.policy.patience(question.work.fact.to, question.work.fact.role)
+        asked = question.work.fact
+        serving = self._me.facts(where(Serving, engine=asked.to, role=asked.role))
+        return self._loop.policy.patience(asked.to, asked.role, serving[0].seconds if serving else None)
 
     def _lose_patience(self) -> None:
         """Nothing has moved for as long as an engine may take: it is passed over, as its own error would have it."""
@@ -187,8 +180,8 @@ class Replay:
             error = f"no answer within {self._patience():g} s"
             self._me.send(Answered(asked.sid, asked.ask, asked.n, asked.to, error=error))
             return
-        for name in self._restarting():
-            self._plugged.pop(name).stop()
+        for name in self._rack.restarting():
+            self._rack.drop(name)
 
     # -- engines ------------------------------------------------------------------------------------------------------
 
@@ -202,10 +195,7 @@ class Replay:
     async def _swap(self, one: Swap) -> None:
         self._me.send(Swapped(str(one.place), one.old, one.new, self._note(one)))
         try:
-            if one.new is not None and one.new not in self._plugged:
-                await self._plug(one.new, one.old)
-            elif one.old in self._plugged:
-                await swap(self._ds, self._plugged.pop(one.old), None)
+            await self._rack.change(one.old, one.new)
         except RunFailed as error:
             self._failed_swaps.append(f"--swap {one}: {error}")
             self._me.send(Swapped(str(one.place), one.old, one.new, str(error)))
@@ -215,35 +205,8 @@ class Replay:
     def _note(self, one: Swap) -> str | None:
         """What of the swap is so already."""
         notes = []
-        if one.new in self._plugged:
+        if one.new in self._rack:
             notes.append(f"{one.new} is plugged already")
-        if one.old is not None and one.old not in self._plugged:
+        if one.old is not None and one.old not in self._rack:
             notes.append(f"{one.old} is not plugged")
         return ", ".join(notes) or None
-
-    async def _plug(self, name: str, old: str | None) -> None:
-        """Plug `name`, and unplug `old` once it serves; raises `RunFailed`, and then `old` is still there."""
-        boot = _giving_up(supervised(boot_of(name, self._settings.kinds), name=name, patience=_AT_ONCE), name)
-        outgoing = self._plugged.get(old) if old is not None else None
-        try:
-            plug = await swap(self._ds, outgoing, boot, name=f"supervisor of {name}", serves=name)
-        except SwapError as error:
-            crashes = self._ds.facts(where(Crashed, actor=name))
-            reason = f" ({crashes[-1].reason})" if crashes else ""
-            raise RunFailed(f"engine {name} did not come to serve: {error}{reason}") from None
-        assert plug is not None
-        if old is not None:
-            self._plugged.pop(old, None)
-        self._plugged[name] = plug
-
-
-def _giving_up(boot: Callable[[Facet], None], name: str) -> Callable[[Facet], None]:
-    """A supervisor that stops when it gives up before its engine has ever served, so that nobody waits for it."""
-
-    def supervisor(me: Facet) -> None:
-        served: list[Serving] = []
-        me.observe(where(Serving, engine=name), appeared=served.append, once=True)
-        me.observe(where(GaveUp, engine=name), appeared=lambda _: None if served else me.stop())
-        boot(me)
-
-    return supervisor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 
 import trio
@@ -65,15 +66,15 @@ async def _run(session: Session, settings: Settings, display: Display, pace: flo
     async with open_dataspace(on_crash=_log_crash) as ds:
         counting = await ds.spawn(watching(tally, lambda _moments: None), name="tally")
         # The display is one more observer: if it fails, it fails alone.
-        display.begin(shown, session, settings)
-        showing = await ds.spawn(_showing(watching(shown, show), display), name="display")
+        begin = partial(display.begin, shown, session, settings)
+        showing = await ds.spawn(_showing(begin, watching(shown, show), display), name="display")
         end = await Replay(ds, session, settings, rest).run()
         for watcher in (showing, counting):  # that everybody goes home now is no news
             await watcher.stop()
     return Outcome(tally, end)
 
 
-def _showing(watch: Callable[[Facet], None], display: Display) -> Callable[[Facet], None]:
+def _showing(begin: Callable[[], None], watch: Callable[[Facet], None], display: Display) -> Callable[[Facet], None]:
     """The display's boot function: it is told at once and draws in a task, which takes no time from anybody's work."""
 
     async def redraw() -> None:
@@ -82,6 +83,7 @@ def _showing(watch: Callable[[Facet], None], display: Display) -> Callable[[Face
             await trio.sleep(_EVERY)
 
     def boot(me: Facet) -> None:
+        begin()
         watch(me)
         me.task(redraw)
 

@@ -10,7 +10,10 @@ __all__ = ["problem_in"]
 
 
 def problem_in(message: Mapping[str, Any]) -> str | None:
-    """The first thing about a message that is not of the type it should be, in words, or None."""
+    """The first thing about a message that is not of the type it should be, in words, or None.
+
+    The checks are generators that are read no further than their first problem.
+    """
     return next((problem for check in (_content, _calls, _result, _usage) for problem in check(message)), None)
 
 
@@ -28,12 +31,9 @@ def _content(message: Mapping[str, Any]) -> Iterator[str]:
 
 def _calls(message: Mapping[str, Any]) -> Iterator[str]:
     calls = message.get("tool_calls")
-    if calls is None:
-        calls = []
-    if not isinstance(calls, list):
+    if calls is not None and not isinstance(calls, list):
         yield f"tool_calls must be a list, not {_named(calls)}"
-        return
-    for at, call in enumerate(calls):
+    for at, call in enumerate(calls or ()):
         yield from _call(call, f"tool_calls[{at}]")
     legacy = message.get("function_call")
     if legacy is not None:
@@ -43,20 +43,19 @@ def _calls(message: Mapping[str, Any]) -> Iterator[str]:
 def _call(call: Any, path: str) -> Iterator[str]:
     if not isinstance(call, dict):
         yield f"{path} must be an object, not {_named(call)}"
-        return
-    if not isinstance(call.get("id"), (str, type(None))):
+    elif not isinstance(call.get("id"), (str, type(None))):
         yield f"{path}.id must be text, not {_named(call['id'])}"
-    yield from _function(call.get("function", call), f"{path}.function")
+    else:
+        yield from _function(call.get("function", call), f"{path}.function")
 
 
 def _function(function: Any, path: str) -> Iterator[str]:
     if not isinstance(function, dict):
         yield f"{path} must be an object, not {_named(function)}"
-        return
-    name = function.get("name")
-    if not isinstance(name, str):
+    elif not isinstance(function.get("name"), str):
+        name = function.get("name")
         yield f"{path}.name must be text" + ("" if name is None else f", not {_named(name)}")
-    if not isinstance(function.get("arguments"), (str, dict, type(None))):
+    elif not isinstance(function.get("arguments"), (str, dict, type(None))):
         yield f"{path}.arguments must be text, not {_named(function['arguments'])}"
 
 
@@ -67,16 +66,12 @@ def _result(message: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _usage(message: Mapping[str, Any]) -> Iterator[str]:
-    usage = message.get("usage")
-    if usage is None or message.get("role") != "assistant":
-        return
-    if not isinstance(usage, dict):
+    usage = message.get("usage") if message.get("role") == "assistant" else None
+    if usage is not None and not isinstance(usage, dict):
         yield f"usage must be an object, not {_named(usage)}"
-        return
-    for key, count in usage.items():
-        if not key.endswith("_tokens") or count is None:
-            continue
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+    for key, count in (usage or {}).items():
+        whole = isinstance(count, int) and not isinstance(count, bool) and count >= 0
+        if key.endswith("_tokens") and count is not None and not whole:
             yield f"usage.{key} must be a whole number of tokens, not {_named(count)}"
 
 

@@ -13,7 +13,6 @@ from attrs import define, field, frozen
 
 from dataspace import Crashed, Facet
 from engines import facts as f
-from engines.supervisor import GaveUp
 from engines.transcript import estimate_tokens
 
 from .moments import Moment
@@ -171,7 +170,7 @@ class Story:
         self.crashes[crash.actor] = reason = _line(crash.reason)
         return _told("crashed", engine=crash.actor, reason=reason)
 
-    def _gave_up(self, given: GaveUp) -> Told:
+    def _gave_up(self, given: f.GaveUp) -> Told:
         self._engine(given.engine).doing = "given up"
         return _told("gave-up", engine=given.engine, crashes=given.crashes, reason=_line(given.reason))
 
@@ -204,11 +203,11 @@ _HANDLERS: dict[tuple[str, type], Callable[[Story, Any], Told | None]] = {
     ("appeared", f.Serving): Story._began,
     ("vanished", f.Serving): Story._ceased,
     ("appeared", Crashed): Story._crashed,
-    ("appeared", GaveUp): Story._gave_up,
+    ("appeared", f.GaveUp): Story._gave_up,
     ("heard", Swapped): Story._swapped,
 }
 
-WATCHED = (*f.FACTS.values(), Crashed, GaveUp, Position, Swapped)
+WATCHED = (*f.FACTS.values(), Crashed, Position, Swapped)
 
 
 def watching(story: Story, tell: Callable[[tuple[Moment, ...]], object]) -> Callable[[Facet], None]:

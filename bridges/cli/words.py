@@ -8,7 +8,6 @@ from typing import Any
 
 from dataspace import Crashed
 from engines import facts as f
-from engines.supervisor import GaveUp
 
 from .moments import Moment
 
@@ -104,7 +103,7 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.Blocked: lambda x: x.reason,
     f.Serving: lambda x: f"{x.engine}, {x.role}",
     Crashed: lambda x: f"{x.actor}: {x.reason}",
-    GaveUp: lambda x: f"{x.engine}",
+    f.GaveUp: lambda x: f"{x.engine}",
 }
 
 

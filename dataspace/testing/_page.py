@@ -24,7 +24,7 @@ from .._dataspace import Dataspace
 from .._facet import Facet
 from .._handles import Handle
 from .._pattern import CAPTURE, Pattern, literal, where
-from .._text import _format, format_pattern, parse_pattern
+from .._text import format_pattern, parse_pattern
 from .._values import is_fact_class
 from ..errors import DataspaceError, PatternError
 
@@ -239,18 +239,26 @@ def _text_of(fact: Any) -> str:
     return format_pattern(where(type(fact), **told))
 
 
+@attrs.frozen
+class _V:
+    value: Any
+
+
+def _written(value: Any) -> str:
+    """One value as a pattern writes it; `PatternError` if it has no text."""
+    return format_pattern(where(_V, value=literal(value))).removeprefix("(_v ").removesuffix(")")
+
+
 def _value_text(value: Any) -> str:
     try:
-        return _format(value)
+        return _written(value)
     except PatternError:
         return repr(value)
 
 
 def _has_text(value: Any) -> bool:
-    if is_fact_class(type(value)):
-        return all(_has_text(getattr(value, field.name)) for field in attrs.fields(type(value)))
     try:
-        _format(value)
+        _written(value)
     except PatternError:
         return False
     return True

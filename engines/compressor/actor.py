@@ -25,6 +25,9 @@ __all__ = ["Summarise", "compressor"]
 Summarise = Callable[[str], Awaitable[Any]]
 """What writes prose: an async function from a prompt to a text."""
 
+WITHOUT_PROSE = 10.0
+"""Seconds that are plenty for all but the prose."""
+
 _LONG = 200_000  # tokens from which the work is done in a thread, lest everybody else waits for it
 _log = logging.getLogger(__name__)
 
@@ -40,8 +43,8 @@ def compressor(
     """Return the boot function of a compressor.
 
     Its `limits` are shares of the threshold that a question names (the one in `limits` counts where it names none).  A
-    `summarise` adds prose, asked once with a prompt of at most `prompt_tokens` and given `seconds`; what goes wrong
-    with it is logged and costs the prose, never the compaction.  Without it the engine needs no event loop.
+    `summarise` adds prose, asked once with a prompt of at most `prompt_tokens` and given `seconds`, or less where the
+    loop grants less; what goes wrong with it is logged and costs the prose, never the compaction.  Without it the engine needs no event loop.
     """
     given = limits or Limits(threshold=100_000)
 
@@ -57,21 +60,24 @@ def compressor(
         plan = planned(asked)
         if plan is None:
             return None
-        prose = await _prose(plan, summarise, prompt_tokens, seconds)
+        granted = (
+            seconds if asked.seconds is None else min(seconds, asked.seconds - min(WITHOUT_PROSE, asked.seconds / 2))
+        )
+        prose = await _prose(plan, summarise, prompt_tokens, granted)
         if estimate_tokens(plan.messages) < _LONG:
             return finish(plan, prose)
         return await blocking(me, asked, finish, plan, prose)
 
     def boot(me: Facet) -> None:
         if summarise is None:
-            serve(me, work, sid=sid)
+            serve(me, work, sid=sid, seconds=WITHOUT_PROSE)
             return
         writer = summarise
 
         async def ask(me: Facet, asked: Asked) -> Messages | None:
             return await work_with_prose(me, asked, writer)
 
-        serve(me, ask, sid=sid)
+        serve(me, ask, sid=sid, seconds=seconds + WITHOUT_PROSE)
 
     return boot
 

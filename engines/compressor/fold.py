@@ -17,7 +17,7 @@ from .wording import best_sentence, clip, one_line, sentences, worth
 __all__ = ["findings"]
 
 _UNDONE = re.compile(
-    r"(?i)\b(?:todo|to do|next step|next,|still (?:need|have)|remain(?:s|ing)|not yet|left to|will (?:now|then|next))\b"
+    r"(?i)\b(?:todo|to do|next|still (?:need|have)|remain(?:s|ing)|not yet|left to|will (?:now|then|next))\b"
 )
 _PATHLIKE = re.compile(r"[\w.~/@+-]*[./][\w./@+-]*")
 _FOREIGN_LINES = 12

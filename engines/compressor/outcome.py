@@ -188,7 +188,7 @@ def _gist(text: str, noise: frozenset[str]) -> str:
         begin += 1
     while end > begin and _shape(lines[end - 1]) in noise:
         end -= 1
-    lines = lines[begin:end]
+    lines = lines[begin:end] or lines  # better what many say than nothing
     if not lines:
         return ""
     if len(lines) == 1 or sum(map(len, lines)) <= 120:

@@ -227,13 +227,17 @@ def _joined(chosen: list[_Piece]) -> str:
 def _tell_apart(made: dict[int, str], texts: Sequence[str]) -> None:
     """Where two short forms came out equal though the requests differ, add the first words in which they do."""
     seen: dict[str, int] = {}
-    for at, short in made.items():
-        other = seen.setdefault(short, at)
-        if texts[other] != texts[at]:
-            one, two = texts[other].split(), texts[at].split()
-            place = next(
-                (n for n, pair in enumerate(zip(one, two, strict=False)) if pair[0] != pair[1]), min(len(one), len(two))
-            )
-            own = " ".join(two[place : place + _RUN]) or f"[ends after {place} words]"
-            made[at] = f"{short} … {clip(own, 80)} [word {place + 1}]"
-            seen.setdefault(made[at], at)
+    for at, form in made.items():
+        short = form
+        while texts[other := seen.get(short, at)] != texts[at]:
+            short = f"{short} … {_difference(texts[other].split(), texts[at].split())}"
+        seen.setdefault(short, at)
+        made[at] = short
+
+
+def _difference(one: list[str], two: list[str]) -> str:
+    """The words of the second at the place where it begins to differ from the first."""
+    places = (place for place, (word, other) in enumerate(zip(one, two, strict=False)) if word != other)
+    place = next(places, min(len(one), len(two)))
+    own = " ".join(two[place : place + _RUN]) or "[ends]"
+    return f"{clip(own, 80)} [word {place + 1}]"

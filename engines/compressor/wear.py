@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..messages import Messages, Row, thaw
-from ..transcript import Group, call_id, calls_of, estimate_row, images_in, is_real_user, text_of
+from ..transcript import Group, call_id, calls_of, estimate_tokens, images_in, is_real_user, text_of
 from .outcome import PRUNED
 from .reader import Reader, Step
 from .redact import redact
-from .wording import excerpt, one_line
+from .wording import bytes_of, excerpt, one_line
 
 __all__ = ["line_of", "shrink", "wear"]
 
@@ -61,18 +61,19 @@ def wear(reader: Reader, group: Group, later: Mapping[str, str]) -> list[Any]:
 
 def shrink(rows: Sequence[Row], room: int) -> list[Any] | None:
     """Shrink the newest group to about `room` tokens by taking the middle out of its longest texts; None: it cannot."""
-    rest = sum(map(estimate_row, rows)) - sum(len(text_of(row)) // 4 for row in rows)
-    space = (room - rest) * 4
-    if space < 200 * len(rows):
+    if _space(rows, room) < 200 * len(rows):
         rows = [Messages.of([_small_arguments(row)])[0] for row in rows]
-        rest = sum(map(estimate_row, rows)) - sum(len(text_of(row)) // 4 for row in rows)
-        space = (room - rest) * 4
+    space = _space(rows, room)
     if space < 100 * len(rows):
         return None
-    sizes = sorted(len(text_of(row)) for row in rows)
-    most = _level(sizes, space)
+    most = _level(sorted(bytes_of(text_of(row)) for row in rows), space)
     made = Messages.of([_excerpted(row, most) for row in rows])
-    return list(made) if sum(map(estimate_row, made)) <= room else None
+    return list(made) if estimate_tokens(made) <= room else None
+
+
+def _space(rows: Sequence[Row], room: int) -> int:
+    """How many bytes of text these rows may have."""
+    return (room - estimate_tokens(rows)) * 4 + sum(bytes_of(text_of(row)) - 3 for row in rows)
 
 
 def _level(sizes: Iterable[int], space: int) -> int:
@@ -88,13 +89,13 @@ def _level(sizes: Iterable[int], space: int) -> int:
 
 def _excerpted(row: Row, most: int) -> Any:
     text = text_of(row)
-    if len(text) <= most:
+    if bytes_of(text) <= most:
         return row
-    short = excerpt(text, most)
-    while most > 0 and len(short.encode("utf-8", "surrogatepass")) > max(most, 80):
-        most = most * 2 // 3
-        short = excerpt(text, most)
-    return {**row, "content": short if most > 0 else ""}
+    short, room = excerpt(text, most), most
+    while room > 40 and bytes_of(short) > most:
+        room = room * 2 // 3
+        short = excerpt(text, room)
+    return {**row, "content": short}
 
 
 def _by_result(reader: Reader, group: Group) -> Iterable[Step]:

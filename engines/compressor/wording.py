@@ -88,7 +88,7 @@ def best_sentence(text: str, most: int, wanted: Iterable[str] = ()) -> str:
     if not found:
         return ""
     wanted = tuple(wanted)
-    rated = [worth(item) + (3.0 if mentions(item, wanted) else 0.0) - at * 0.05 for at, item in enumerate(found)]
+    rated = [worth(item) + (6.0 if mentions(item, wanted) else 0.0) - at * 0.05 for at, item in enumerate(found)]
     return one_line(found[rated.index(max(rated))], most)
 
 

@@ -14,8 +14,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from dataspace import Facet
-from engines.facts import Answered, Asked, Refused, Serving
-from engines.working import Working
+from engines.facts import Answered, Asked, Refused, Serving, Working
 
 from .alarms import Alarms
 from .attention import Attention

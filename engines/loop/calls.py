@@ -151,8 +151,7 @@ def time_passed(s: Conversation, event: e.TimePassed, now: Now) -> Conversation:
         s = evolve(s, shadows=tuple(work for work in s.shadows if not _over(work.until, at)))
     q = s.question
     if q is not None and q.work is not None and _over(q.work.until, at):
-        limit = now.policy.patience(q.work.fact.to, q.work.fact.role)
-        s = pass_over(s, f"did not answer within {limit:g} s", now)
+        s = pass_over(s, f"did not answer within {q.work.fact.seconds:g} s", now)
     if s.failed is not None and _over(s.failed.retry_at, at):
         s = retry(evolve(s, failed=None), now)
     if s.blocked is not None and _over(s.blocked.until, at):

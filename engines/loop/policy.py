@@ -62,6 +62,8 @@ class Engines:
     compressors: tuple[str, ...] = ()
     revisers: tuple[str, ...] = ()
     shadows: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(factory=dict[str, float])
+    """How long an answer takes those who say so."""
 
     def of(self, role: Role) -> tuple[str, ...]:
         """The engines that have `role`."""
@@ -83,7 +85,7 @@ class Policy:
     low_mark: float = 0.8
     compressors: tuple[str, ...] = ()
     revisers: tuple[str, ...] = ("skills",)
-    deadlines: Mapping[str, float] = field(factory=lambda: {"compressor": 10.0})
+    deadlines: Mapping[str, float] = field(factory=dict[str, float])
     deadline: float = 300.0
     reviser_deadline: float = 2.0
     retry_first: float = 30.0
@@ -95,11 +97,11 @@ class Policy:
     estimate: Callable[[Messages], int] = estimate_tokens
     compactable: Callable[[Mapping[str, Any]], bool] = compactable
 
-    def patience(self, engine: str, role: Role) -> float:
-        """How long `engine` may take: by its kind, else what an engine that calls a model needs; revisers less."""
+    def patience(self, engine: str, role: Role, stated: float | None = None) -> float:
+        """How long `engine` may take: what is told for its kind, else what it says itself, else the default."""
         if role == "reviser":
             return self.reviser_deadline
-        return self.deadlines.get(kind_of(engine), self.deadline)
+        return self.deadlines.get(kind_of(engine), self.deadline if stated is None else stated)
 
     def pause(self, failures: int) -> float:
         """How long to wait after so many failures in a row."""

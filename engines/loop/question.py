@@ -123,6 +123,7 @@ def put(
 ) -> tuple[Conversation, Work]:
     """Number an asking of engine `name`."""
     q = _standing(s)
+    seconds = now.policy.patience(name, role, now.engines.seconds.get(name))
     asked = Asked(
         s.sid,
         q.fact.ask,
@@ -133,9 +134,10 @@ def put(
         threshold=s.budget.threshold,
         tokens=q.fact.tokens,
         focus=q.focus,
+        seconds=None if now.at is None else seconds,
         context=q.context,
     )
-    until = None if now.at is None else now.at + now.policy.patience(name, role)
+    until = None if now.at is None else now.at + seconds
     return evolve(s, n=s.n + 1), Work(asked, until)
 
 

@@ -55,7 +55,9 @@ class Roster:
             self._engines.pop(sid, None)
 
     def _sort(self, serving: dict[Serving, int]) -> Engines:
-        return Engines(*(self._names(serving, role) for role in ("compressor", "reviser", "shadow")))
+        seconds = {one.engine: one.seconds for one in serving if one.seconds is not None}
+        compressors, revisers, shadows = (self._names(serving, role) for role in ("compressor", "reviser", "shadow"))
+        return Engines(compressors, revisers, shadows, seconds)
 
     def _names(self, serving: dict[Serving, int], role: Role) -> tuple[str, ...]:
         order = self._order.get(role, {})

@@ -11,7 +11,6 @@ computed anew each time, from the pattern and from everything that stands.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import copy
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -67,6 +66,7 @@ def fits(want: Want, fact: Any, captured: list[Any]) -> bool:
 
 
 def captures(want: Want) -> bool:
+    """Does it capture anything?"""
     return any(part is CAPTURE or (isinstance(part, Want) and captures(part)) for _, part in want.parts)
 
 
@@ -79,6 +79,11 @@ def look(want: Want, fact: Any) -> list[Any] | None:
 
 
 # -- what there is --------------------------------------------------------------------------------------------------------
+
+
+def kept(value: Any) -> Any:
+    """A value as it is now, whatever is done to it later."""
+    return list(value) if type(value) is list else value
 
 
 class Standing:
@@ -349,7 +354,7 @@ class Dataspace:
         self.acting, self.actions = actor, []
         try:
             call()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is the actor's crash
             self.acting = None
             self.go_back(before)
             self.crash(actor, error)
@@ -366,7 +371,7 @@ class Dataspace:
             self.run(actor, lambda: self.stop(actor.root))  # who holds nothing any more ends
 
     def remember(self) -> Any:
-        state = [(thing, [copy(getattr(thing, name)) for name in thing.may_change]) for thing in self.everything]
+        state = [(thing, [kept(getattr(thing, name)) for name in thing.may_change]) for thing in self.everything]
         return state, dict(self.actors), list(self.actions)
 
     def go_back(self, before: Any) -> None:

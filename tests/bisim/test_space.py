@@ -6,12 +6,12 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+import pytest
 from attrs import field, frozen
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dataspace import CAPTURE, Crashed, Dataspace, Observe, Stopped, where
-from dataspace._index import IDLE_SHAPES
+from dataspace import CAPTURE, Crashed, Dataspace, Observe, Stopped, _index, _leaves, where
 from dataspace._leaves import Leaf, Record
 from dataspace.errors import NameTaken, TurnError
 
@@ -46,7 +46,19 @@ VALUES = (0, 0, 0, 1, 1, True, 1.0)
 
 # The more often an instruction is named here, the more often it is drawn.
 INSTRUCTIONS = (
-    *("publish", "publish", "publish", "publish", "publish", "retract", "retract", "replace", "replace", "send", "send"),
+    *(
+        "publish",
+        "publish",
+        "publish",
+        "publish",
+        "publish",
+        "retract",
+        "retract",
+        "replace",
+        "replace",
+        "send",
+        "send",
+    ),
     *("observe", "observe", "observe", "observe", "during", "during", "during", "remove_me", "boom", "stop_me"),
     *("stop_actor", "spawn", "later", "attempt", "at_stop", "at_crash", "through", "read"),
 )
@@ -150,7 +162,10 @@ wants = st.binary(min_size=8, max_size=8).map(lambda data: Reader(data).want())
 
 
 def real_pattern(want: Want) -> Any:
-    return where(want.cls, **{name: real_pattern(part) if isinstance(part, Want) else part for name, part in want.parts})
+    """The pattern of the real dataspace that means the same."""
+    return where(
+        want.cls, **{name: real_pattern(part) if isinstance(part, Want) else part for name, part in want.parts}
+    )
 
 
 def show(value: Any, *, whole: bool) -> str:
@@ -199,8 +214,12 @@ class Side:
             except (Stopped, TurnError, NameTaken) as error:
                 self.log.append(f"{me.name} {name}: {type(error).__name__}")
 
-    def actors(self) -> list[str]:
+    def live(self) -> dict[str, Any]:
+        """The actors there are, by name."""
         raise NotImplementedError
+
+    def actors(self) -> list[str]:
+        return sorted(self.live())
 
     def callback(self, me: Any, label: int, kind: str, program: Any, whole: bool) -> Callable[..., None] | None:
         if program is None:
@@ -307,13 +326,13 @@ class Side:
 
 
 class Real(Side):
-    def actors(self) -> list[str]:
-        return sorted(self.ds._actors)
+    def live(self) -> dict[str, Any]:
+        return dict(self.ds._actors)
 
 
 class Naive(Side):
-    def actors(self) -> list[str]:
-        return sorted(self.ds.actors)
+    def live(self) -> dict[str, Any]:
+        return dict(self.ds.actors)
 
 
 # -- both ----------------------------------------------------------------------------------------------------------------
@@ -324,6 +343,10 @@ class Spaces(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
+        # Small numbers, so that scripts reach what the index does when it holds many.
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(_leaves, "SMALL", 2)
+        self.patch.setattr(_index, "IDLE_SHAPES", 2)
         self.real = Real(Dataspace, real_pattern)
         self.naive = Naive(space_model.Dataspace, lambda want: want)
 
@@ -355,19 +378,26 @@ class Spaces(RuleBasedStateMachine):
     def tidy_index(self) -> None:
         """No place in the index is empty, and only some shapes without observers are kept."""
         for index in self.real.ds._indexes.values():
-            assert sum(1 for shape in index.shapes.values() if not shape.observers) <= IDLE_SHAPES
+            assert sum(1 for shape in index.shapes.values() if not shape.observers) <= _index.IDLE_SHAPES
             for shape in index.shapes.values():
                 for slot in shape.table.values():
-                    assert isinstance(slot, Record) or (isinstance(slot, Leaf) and (slot.facts or slot.groups))
+                    assert isinstance(slot, Record) or (isinstance(slot, Leaf) and (slot.facts or slot.groups()))
 
     def teardown(self) -> None:
         """When all have stopped, nothing is left but what tells of crashes."""
         if not hasattr(self, "real"):
             return
+        try:
+            self.let_all_go()
+        finally:
+            self.patch.undo()
+
+    def let_all_go(self) -> None:
+        """Stop all actors, on both sides."""
         for side in (self.naive, self.real):
             side.fuel = 0
-        for name in self.real.actors():
-            self.both(lambda side, name=name: side.roots[name].stop())
+        while names := self.real.actors():
+            self.both(lambda side, name=names[0]: side.live()[name].root.stop())
         statistics = self.real.ds.statistics()
         crashes = len(self.real.facts(Want(Crashed)))
         assert (statistics.facts, statistics.observers, statistics.actors) == (crashes, 0, 0)
