@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from dataspace import Crashed, Facet, Stopped, open_dataspace
+from dataspace import Crashed, Facet, Handle, Stopped, open_dataspace
 from dataspace._trio import PATIENCE
 from dataspace.errors import TurnError
 from tests.under_trio import Crashes, Job, Note, errors_in, opened, settle
@@ -224,41 +224,44 @@ async def test_r18_the_tasks_of_a_stopped_task_cannot_act(crashes: Crashes) -> N
     assert [] == crashes.facts
 
 
-@pytest.mark.parametrize("how", ["stop", "in a turn", "by a fact", "by a crash", "part"])
-async def test_r18_a_task_that_stops_itself_acts_no_more(how: str, crashes: Crashes) -> None:
+def _stop_in_a_turn(me: Facet, _other: Facet, _job: Handle) -> None:
+    with me.turn():
+        me.stop()
+
+
+ENDS: dict[str, Callable[[Facet, Facet, Handle], object]] = {
+    "stop": lambda me, _other, _job: me.stop(),
+    "stop in a turn": _stop_in_a_turn,
+    "its fact goes": lambda _me, other, job: other.retract(job),
+    "a crash": lambda _me, other, _job: other.send(Job(2)),
+}
+
+
+@pytest.mark.parametrize("within", ["the task", "a part of it"])
+@pytest.mark.parametrize("end", ENDS)
+async def test_r18_a_task_that_stops_itself_acts_no_more(end: str, within: str, crashes: Crashes) -> None:
     """From the moment in which a task has ended its own lifetime it cannot act, not even in the rest of that step."""
     raised: list[str] = []
 
+    async def act(me: Facet, other: Facet) -> None:
+        ENDS[end](me, other, job)
+        try:
+            other.publish(Note("late"))
+        except Stopped:
+            raised.append(end)
+            raise
+
     async def work(me: Facet, other: Facet) -> None:
-        def end() -> None:
-            if how == "in a turn":
-                with me.turn():
-                    me.stop()
-            elif how == "by a fact":
-                other.retract(job)
-            elif how == "by a crash":
-                other.send(Job(2))
-            else:
-                me.stop()
-            try:
-                other.publish(Note("late"))
-            except Stopped:
-                raised.append(how)
-                raise
+        if within == "the task":
+            await act(me, other)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(act, me, other)
 
-        async def part() -> None:
-            end()
-
-        if how == "part":
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(part)
-        end()
+    def fail(_job: Job) -> None:
+        raise ValueError("meant")
 
     async with opened(on_crash=crashes) as (ds, me):
         job = me.publish(Job(1))
-
-        def fail(_job: Job) -> None:
-            raise ValueError("meant")
 
         def boot(actor: Facet) -> None:
             actor.during(Job, lambda own, _job: own.task(work, own, me))
@@ -266,8 +269,8 @@ async def test_r18_a_task_that_stops_itself_acts_no_more(how: str, crashes: Cras
 
         await ds.spawn(boot)
         await settle()
-        assert ([how], ()) == (raised, ds.facts(Note))
-    assert (["meant"] if how == "by a crash" else []) == [str(error) for error in crashes.errors]
+        assert ([end], ()) == (raised, ds.facts(Note))
+    assert (["meant"] if end == "a crash" else []) == [str(error) for error in crashes.errors]
 
 
 async def test_r16_a_stopped_task_may_let_go(crashes: Crashes) -> None:

@@ -310,7 +310,7 @@ async def test_r19_the_end_of_the_program_while_closing(crashes: Crashes) -> Non
             log.append("ended")
 
     with pytest.raises(BaseExceptionGroup) as caught:
-        async with opened(on_crash=crashes) as (ds, me):
+        async with opened(on_crash=crashes) as (ds, _):
             await ds.spawn(work)
             ds.actor("last").on_stop(leave)
             raise ValueError("the body")
