@@ -6,21 +6,22 @@ its fact.  Whatever is published or observed through a facet is gone when it sto
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from contextvars import Context
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ._actions import LATER, NOTE, OBSERVE, PUBLISH, RETRACT, SEND, TASK, Call
+from ._actions import LATER, PUBLISH, RETRACT, SEND, Call
 from ._bodies import entering
 from ._handles import Callbacks, During, FactHandle, Handle, Observer
 from ._leaves import record_of
+from ._lifetime import Lifetime
 from ._pattern import Pattern, pattern_of
 from ._state import State
 from ._tasks import Changes, Task, done, is_async
 from ._turn import Turn
-from .errors import Stopped, TurnError
+from .errors import Stopped
 
 if TYPE_CHECKING:
     from ._dataspace import Dataspace
@@ -50,29 +51,14 @@ class Actor:
         return not (root.handles or root.children or root.tasks or root.pending)
 
 
-class Facet:
+class Facet(Lifetime):
     """A lifetime of an actor, and the means to act in it.  Use it from the dataspace's thread only.
 
     Within a turn its actions are released together when the turn ends; outside, each is a turn of its own, and all that
     it causes has happened when it returns.  Acting through a facet that has stopped raises `Stopped`.
     """
 
-    __slots__ = ("actor", "children", "ds", "handles", "parent", "pending", "state", "stop_actions", "tasks")
-
-    def __init__(self, actor: Actor, parent: Facet | None) -> None:
-        self.actor = actor
-        self.ds = actor.ds
-        self.parent = parent
-        self.state = ALIVE
-        self.handles: dict[Handle, None] = {}
-        # Most lifetimes are short and have none of these: they are made when the first comes.
-        self.children: dict[Facet, None] | None = None
-        self.tasks: set[Task] | None = None
-        self.stop_actions: list[Callable[[Facet], object]] | None = None
-        self.pending = 0  # turns asked for with `later`
-
-    def __repr__(self) -> str:
-        return f"<{self.state.value} {'actor' if self.parent is None else 'facet of'} {self.actor.name}>"
+    __slots__ = ()
 
     @property
     def name(self) -> str:
@@ -302,42 +288,11 @@ class Facet:
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _may_act(self) -> bool:
-        """Raise unless this facet may act here and now; False while its stop actions run."""
-        ds = self.ds
-        ds._check_thread()
-        if ds._actor is not None and ds._actor is not self.actor:
-            ds._refuse(self.actor)
-        if self.state is State.STOPPED:
-            raise Stopped(f"{self!r} acts no more")
-        return self.state is ALIVE
-
     def _let_go_late(self, handle: Handle) -> None:
         """Not in a turn of this actor: refused, but to a task that cleans up after its lifetime."""
         with self.ds._cleaning_up():
             self._may_act()
             self.retract(handle)
-
-    def _unseen(self) -> Handle:
-        handle = Handle()
-        handle.facet, handle.age = self, 0
-        handle.state = State.STOPPED
-        return handle
-
-    def _child(self) -> Facet:
-        """A lifetime within this one."""
-        child = Facet(self.actor, self)
-        if self.children is None:
-            self.children = {}
-        self.children[child] = None
-        return child
-
-    def _begin(self, observer: Observer) -> Handle:
-        if self.state is not ALIVE:
-            return self._unseen()
-        self.handles[observer] = None
-        self.ds._act(OBSERVE, observer, self.actor)
-        return observer
 
     def _only_once(self, observer: Observer, callback: Callable[..., object]) -> Callable[..., object]:
         def first(*args: Any) -> object:
@@ -345,31 +300,3 @@ class Facet:
             return callback(*args)
 
         return first
-
-    def _link(self, task: Task) -> None:
-        if self.tasks is None:
-            self.tasks = set()
-        self.tasks.add(task)
-        self.ds._act(TASK, task, self.actor)
-
-    def _register(self, hooks: list[Any], hook: Callable[..., object]) -> None:
-        if not callable(hook) or is_async(hook):
-            raise TypeError(f"a hook is a synchronous function, not {hook!r}")
-        if self._may_act():
-            hooks.append(hook)
-            self.ds._act(NOTE, hooks.pop, self.actor)  # undone newest first, so it is the last
-
-    def _check_runtime(self, what: str) -> None:
-        self.ds._check_thread()
-        if self.ds._runtime is None:
-            raise TurnError(f"{what} needs an event loop: use open_dataspace() under trio instead of Dataspace()")
-
-    def _cancel_tasks(self) -> None:
-        for task in list(self.tasks or ()):
-            if task.cancel is not None:
-                task.cancel()
-
-    def _tree(self) -> Iterator[Facet]:
-        yield self
-        for child in self.children or ():
-            yield from child._tree()

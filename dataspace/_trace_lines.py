@@ -112,9 +112,9 @@ def _load_turn(data: Any, wire: Wire) -> Turn:
 
 
 def _load_time(data: Any) -> Any:
-    if type(data) is int or (type(data) is float and math.isfinite(data)):
-        return data
-    return _or_none(data, float)
+    if type(data) is float and not math.isfinite(data):
+        raise WireError(f"a time is wanted here, not {data!r}")
+    return data if type(data) is int else _or_none(data, float)
 
 
 def _load_action(item: Any, wire: Wire) -> Action:

@@ -116,7 +116,7 @@ class Turns:
     def _release(self, actor: Actor, actions: list[tuple[Op, Any]], cause: Cause | None) -> None:
         """Release what a turn did.  It cannot fail: all that can was checked when the action was asked for.
 
-        Everything that happens comes through here, but for the short cut in `Facet.publish`; a trace wraps it.
+        Everything that happens comes through here, but for the short cuts in `Facet`; a trace wraps it.
         """
         for op, what in actions:
             op.commit(self, what, cause)

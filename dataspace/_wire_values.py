@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 import attrs
 from attrs import frozen
@@ -24,6 +24,7 @@ __all__ = [
     "fields_of",
     "guarded",
     "inside",
+    "meant",
     "short",
     "shown",
 ]
@@ -157,3 +158,13 @@ def guarded(fn: Callable[[Any], Any], value: Any) -> Any:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, the value is not right
         raise WireError(str(error) or type(error).__name__) from None
+
+
+def meant(hint: Any) -> Any:
+    """What an annotation comes down to: `Annotated`, new types and aliases only give names."""
+    if get_origin(hint) is Annotated:
+        return get_args(hint)[0]
+    for name in ("__supertype__", "__value__"):
+        if hasattr(hint, name) and not isinstance(hint, type):
+            return getattr(hint, name)
+    return hint

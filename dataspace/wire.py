@@ -15,14 +15,28 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 import cattrs
 
 from ._pattern import Pattern
 from ._text import format_pattern, parse_pattern
 from ._values import is_fact_class, kind_of
-from ._wire_values import BYTES, FLOAT, SET, TAG, Value, WireError, exact, fields_of, guarded, inside, short, shown
+from ._wire_values import (
+    BYTES,
+    FLOAT,
+    SET,
+    TAG,
+    Value,
+    WireError,
+    exact,
+    fields_of,
+    guarded,
+    inside,
+    meant,
+    short,
+    shown,
+)
 
 __all__ = ["Value", "Wire", "WireError"]
 
@@ -154,14 +168,14 @@ class Wire:
         converter = cattrs.Converter(detailed_validation=False)
         for applies, hook in (
             (lambda _hint: True, _refuse_hint),
-            (_is(None), lambda data, _: exact(data, types.NoneType)),
+            (_is(None, types.NoneType), lambda data, _: exact(data, types.NoneType)),
             (_is(Any, object), self._load_any),
             (_is(Literal), self._load_literal),
             (_is(Union, types.UnionType), self._load_union),
             (_is(tuple), self._load_tuple),
             (is_fact_class, self._load_fact),
             (lambda hint: hint is not float and _base(hint) in by_class, self._load_value),
-            (lambda hint: _meant(hint) is not hint, lambda data, hint: converter.structure(data, _meant(hint))),
+            (lambda hint: meant(hint) is not hint, lambda data, hint: converter.structure(data, meant(hint))),
         ):
             converter.register_structure_hook_func(applies, hook)
         # A converter asks what it has for a class before it asks those above, and it has something lenient for these.
@@ -214,7 +228,7 @@ class Wire:
         hints = list(get_args(hint))
         if hints and hints[-1] is ...:
             hints = [hints[0]] * len(data)
-        elif not hints and hint is not tuple[()]:
+        elif get_origin(hint) is None:  # not `tuple[()]`, which has no hints either
             hints = [Any] * len(data)
         if len(hints) != len(data):
             raise WireError(f"{len(hints)} items are wanted here, not {len(data)}")
@@ -240,16 +254,6 @@ class Wire:
                 problems.append(error)
         # The arm that got furthest into the data says best what is wrong.
         raise max(problems, key=lambda error: len(error.path))
-
-
-def _meant(hint: Any) -> Any:
-    """What an annotation comes down to: `Annotated`, new types and aliases only give names."""
-    if get_origin(hint) is Annotated:
-        return get_args(hint)[0]
-    for name in ("__supertype__", "__value__"):
-        if hasattr(hint, name) and not isinstance(hint, type):
-            return getattr(hint, name)
-    return hint
 
 
 def _base(hint: Any) -> Any:

@@ -36,6 +36,7 @@ class Node:
     old: Union[int, str] = 0  # noqa: UP007
     bare: tuple = ()  # type: ignore[type-arg]
     bag: frozenset = frozenset()  # type: ignore[type-arg]
+    none: tuple[()] = ()
     reading: object = field(default=None, eq=False)
     _private: int = 1
     made: int = field(default=7, init=False)

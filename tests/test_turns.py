@@ -279,6 +279,20 @@ def test_r02_a_failed_spawn_gives_its_name_back() -> None:
     assert log == ["boot"]
 
 
+def test_r02_a_turn_asked_for_in_a_failed_turn_keeps_nobody_alive() -> None:
+    """A `later` of a failed turn is forgotten: it does not run, and the actor it was asked of ends when it holds nothing."""
+    ds, _ = make()
+    me, log = ds.actor("me"), []
+    worker = ds.spawn(
+        lambda worker: worker.observe(Fact, heard=lambda message: None, once=True) and None, name="worker"
+    )
+    with failing_turn(me):
+        worker.later(lambda: log.append("never"))
+    me.send(Fact(1))
+    assert log == []
+    assert not worker.alive
+
+
 def test_r02_the_crash_of_a_child_harms_no_sibling() -> None:
     """What a turn sends arrives although an actor it spawned crashes in its first turn."""
     ds, crashes = make()

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from .._pattern import CAPTURE, Pattern, literal, where
 from .._values import is_fact_class, kind_of
+from .._wire_values import meant
 
 __all__ = ["facts", "matching", "patterns", "values"]
 
@@ -56,6 +57,8 @@ def values(annotation: Any, *, types: Strategies = _NONE) -> st.SearchStrategy[A
     """
     if annotation in types:
         return types[annotation]
+    if meant(annotation) is not annotation:
+        return values(meant(annotation), types=types)
     if annotation in _plain:
         return _plain[annotation]
     if annotation in (Any, object):
@@ -74,7 +77,7 @@ def _composite(annotation: Any, types: Strategies) -> st.SearchStrategy[Any]:
     if origin is frozenset:
         return st.frozensets(values(args[0] if args else Any, types=types), max_size=3)
     if origin is tuple:
-        if not args or args[-1] is Ellipsis:
+        if get_origin(annotation) is None or args[-1:] == (Ellipsis,):
             return st.lists(values(args[0] if args else Any, types=types), max_size=3).map(tuple)
         return st.tuples(*[values(item, types=types) for item in args])
     raise TypeError(f"no strategy for {annotation!r}: give one with types={{{annotation!r}: ...}}")

@@ -26,7 +26,7 @@ from ..transcript import (
 )
 from ..transcript.rows import ROLES
 from .fold import findings
-from .lexer import lex
+from .lexer import Kind, lex
 from .limits import Limits
 from .plan import Plan, plan_compaction
 from .summary import Summary, merge
@@ -137,7 +137,7 @@ def _summary(
     size = min(room, plan.summary_room) * 4 - 32
     requests = tuple(text_of(row) for row in kept if is_real_user(row))
     gone = tuple(sorted(at for group in (*folded, *worn, *_shrunk(plan)) for at in range(group.start, group.stop)))
-    known = (*old.identifiers, *lex(render(evolve(old, identifiers=())))) if old.compactions else ()
+    known = _identifiers(old) if old.compactions else {}
     standing = reader.standing(kept)
     tokens = reader.ranked(gone, known, "\n".join([*summary.requests, *requests]))
     tokens = tuple(token for token in tokens if token not in standing)
@@ -152,6 +152,12 @@ def _summary(
     return evolve(
         summary, identifiers=_fill((token for token in tokens if token not in there), size - bytes_of(text) - 24)
     )
+
+
+def _identifiers(old: Summary) -> dict[str, Kind]:
+    """All that an earlier summary names, the ones listed first; a plain word among those was the name of something called."""
+    kinds = lex(render(old))
+    return {token: kinds.get(token, "name") for token in dict.fromkeys([*old.identifiers, *kinds])}
 
 
 def _shrunk(plan: Plan) -> tuple[Group, ...]:

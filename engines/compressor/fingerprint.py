@@ -36,7 +36,7 @@ class Fingerprint:
         return cls(int.from_bytes(data, "little") if len(data) == _SIZE else 0)
 
     def __str__(self) -> str:
-        return b64encode(zlib.compress(self.bits.to_bytes(_SIZE, "little"))).decode() if self.bits else ""
+        return b64encode(zlib.compress(self.bits.to_bytes(_SIZE, "little"), 1)).decode() if self.bits else ""
 
     def __contains__(self, item: str) -> bool:
         if not self.bits:

@@ -47,8 +47,7 @@ _CAMEL = re.compile(r"[A-Z]*[a-z0-9]+[A-Z]\w*|[A-Z]+[a-z0-9]+[A-Z]\w*")
 def lex(text: str) -> dict[str, Kind]:
     """Return the distinct identifiers of a text with their kinds, in order of appearance."""
     found: dict[str, Kind] = {}
-    words = [word for word in dict.fromkeys(text.split()) if not (word.isalpha() and (word.islower() or word.istitle()))]
-    for chunk in dict.fromkeys(_CHUNK.findall(" ".join(words))):
+    for chunk in dict.fromkeys(_CHUNK.findall(text)):
         for token, kind in classify(chunk):
             found.setdefault(token, kind)
     return found

@@ -57,7 +57,7 @@ _SOURCE = re.compile(
     r"\s*(?:\d+\s*[:|]|[+-]\s|(?:raise|except|throw|catch|assert|import|from|def|class|return|if|try|print)\b|[#*]|//)"
 )
 _TRACEBACK = "traceback (most recent"
-_VARIES = re.compile(r"[^\s/\\\d]*+[/\\\d]\S*+")
+_VARIES = re.compile(r"[/\\\d]")
 _EXIT = re.compile(r"(?i)\bexit(?:ed)?(?:\s+with)?[\s_]*(?:code|status)?\W{0,4}(\d{1,3})\b")
 _JSON_TEXT = ("error", "message", "output", "stdout", "stderr", "result", "content", "status")
 
@@ -145,7 +145,7 @@ def noise_in(results: Iterable[str]) -> frozenset[str]:
 
 def _shape(line: str) -> str:
     """A line without what varies in it: numbers and paths."""
-    return _VARIES.sub("", line.strip()[:80])
+    return " ".join([word for word in line[:80].split() if not _VARIES.search(word)])
 
 
 def _structured(loaded: Mapping[str, Any], noise: frozenset[str]) -> Outcome:

@@ -89,6 +89,7 @@ def plan_compaction(
     at, cost, shrink = _tail(rows, body, request, tail_room)
     room = max(space - min(cost, tail_room if shrink else cost), least)
     wanted = focus_words(focus)
+    summary_room = min(room, max(min(int(limits.threshold * limits.summary / scale), limits.summary_most), least))
     return Plan(
         messages=messages,
         limits=limits,
@@ -103,7 +104,7 @@ def plan_compaction(
         shrink=shrink,
         tail_room=tail_room,
         room=room,
-        summary_room=min(room, max(min(int(limits.threshold * limits.summary / scale), limits.summary_most), least)),
+        summary_room=summary_room,
     )
 
 

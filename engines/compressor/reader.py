@@ -81,9 +81,10 @@ class Reader:
         asked = (summary.requests, kept, known, summary.seen)
         return self._once(asked, lambda: compare(*asked, self.wanted))
 
-    def ranked(self, gone: tuple[int, ...], old: tuple[str, ...], asked: str) -> tuple[str, ...]:
+    def ranked(self, gone: tuple[int, ...], old: dict[str, Kind], asked: str) -> tuple[str, ...]:
         """Rank the identifiers of the rows `gone` together with the `old` ones; see `ranked`."""
-        return self._once((gone, old, asked), lambda: ranked([self.tokens(at) for at in gone], old, asked, self.wanted))
+        key = (gone, tuple(old), asked)
+        return self._once(key, lambda: ranked([self.tokens(at) for at in gone], old, asked, self.wanted))
 
     def noise(self) -> frozenset[str]:
         """Return the shapes of lines that say nothing because so many results begin or end with them."""

@@ -29,36 +29,25 @@ class _Rule:
 
 
 _VALUE = r"(?!\[redacted)[^\s\"'\\,;&)}\]<]{4,}"
+_KEYS = "|".join(
+    f"(?<={kind}{dash})"
+    for kind in ("api", "access", "private", "auth", "encryption", "signing")
+    for dash in ("", "[_-]")
+)
+_FLAGS = "|".join(f"(?<=--{name})" for name in ("token", "secret", "password", "passphrase")) + "|(?<=-key)"
 _RULES = (
     _Rule(  # Authorization: Bearer abc, "Authorization": "token abc"
         ("authorization",),
         re.compile(r"(?i)(authorization[\\\"']*\s*[:=]\s*[\\\"']*)(?:(?:bearer|basic|token|digest)\s+)?[^\s\"'\\,;}]+"),
     ),
-    _Rule(("cookie",), re.compile(r"(?i)(\b(?:set-)?cookie[\\\"']*\s*:\s*[\\\"']*)[^\"'\\\n]+")),
+    _Rule(("cookie",), re.compile(r"(?i)(cookie[\\\"']*\s*:\s*[\\\"']*)[^\"'\\\n]+")),
     _Rule(("bearer",), re.compile(r"(?i)(\bbearer\s+)(?!\[)[\w.~+/=-]{8,}")),
-    _Rule(  # name=value, "name": "value"
-        (
-            *("api_key", "api-key", "apikey", "access_key", "access-key", "accesskey", "private_key", "auth_key"),
-            *(
-                "encryption_key",
-                "signing_key",
-                "secret",
-                "token",
-                "passwd",
-                "password",
-                "passphrase",
-                "pwd",
-                "credential",
-            ),
-        ),
+    _Rule(  # name=value, "name": "value", --name value
+        ("key", "secret", "token", "passw", "passphrase", "pwd", "credential"),
         re.compile(
-            r"(?i)((?:(?:api|access|private|auth|encryption|signing)[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|token|passwd|password|"
-            rf"passphrase|pwd|credentials?)(?:[_-]?id)?[\\\"']*\s*(?:=>|[:=])\s*[\\\"']*){_VALUE}"
+            rf"(?i)((?:(?:{_KEYS})key|secret(?:[_-]?(?:access[_-]?)?key)?|token|passwd|password|passphrase|pwd|credentials?)(?:[_-]?id)?"
+            rf"(?:[\\\"']*\s*(?:=>|[:=])\s*[\\\"']*|(?:{_FLAGS})[ ][\"']?)){_VALUE}"
         ),
-    ),
-    _Rule(  # --name value
-        ("--token ", "--secret ", "--password ", "--passphrase ", "-key "),
-        re.compile(rf"(?i)(-[a-z-]+ [\\\"']*){_VALUE}"),
     ),
     _Rule(  # shapes that are secrets wherever they stand
         (

@@ -85,7 +85,9 @@ def compare(
     first = {text: at for at, text in reversed(list(enumerate(texts)))}
     cut = {at: _words(requests[at]) for at, text in enumerate(texts) if first[text] == at or len(text) < _SAME}
     everybody = [words for words, _ in cut.values()] + [_words(text)[0] for text in kept if one_line(text) not in first]
-    others = _Others(_spread(map(_grams, everybody)), _spread(everybody), wanted)
+    spread = _spread(map(_grams, everybody))
+    common = {gram: min(times, _COMMON) for gram, times in spread.items() if times > 1}
+    others = _Others(common, _spread(everybody), wanted)
     pieces, fresh = {}, seen
     for at, (words, breaks) in cut.items():
         others.earlier = seen if at >= known else Fingerprint()
@@ -133,12 +135,12 @@ def _spread(texts: Iterable[Iterable[H]]) -> Counter[H]:
 
 @define
 class _Others:
-    """What a request is compared with: in how many requests each run of four and each word stands, what was known before.
+    """What a request is compared with: runs of four that others have too, in how many each word stands, what was known before.
 
     `told` are the runs of the requests before this one.
     """
 
-    spread: Counter[Gram]
+    common: dict[Gram, int]
     own: Counter[str]
     wanted: tuple[str, ...]
     earlier: Fingerprint = Fingerprint()
@@ -147,7 +149,7 @@ class _Others:
 
 def _pieces(words: list[str], breaks: list[int], others: _Others) -> list[_Piece]:
     grams = list(_grams(words))
-    cover = _cover([min(others.spread[gram], _COMMON) for gram in grams], len(words))
+    cover = _cover([others.common.get(gram, 1) for gram in grams], len(words))
     alone = {word for word in words if others.own[word] == 1 and word not in others.earlier}
     found, start = [], 0
     for stop in breaks:

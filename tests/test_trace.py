@@ -1,0 +1,555 @@
+"""`dataspace.trace`: a record says what was done, who was told and why, and gives back what stands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import trio
+from attrs import evolve, field, frozen
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataspace import CAPTURE, Crashed, Dataspace, Facet, Observe, open_dataspace, where
+from dataspace.trace import (
+    Action,
+    Opaque,
+    Recording,
+    Told,
+    Turn,
+    dump_turns,
+    load_turns,
+    recording,
+    standing,
+    why,
+)
+from dataspace.wire import Wire, WireError
+from tests.bisim.test_space import ACTORS, P, Q, Real, programs, real_pattern
+
+
+@frozen
+class Ping:
+    n: int
+    note: Any = field(default=None, eq=False)
+
+
+@frozen
+class Pong:
+    n: int
+
+
+@frozen
+class Secret:
+    """A class that no vocabulary has here."""
+
+    n: int
+
+
+WIRE = Wire([Ping, Pong, P, Q, Observe, Crashed])
+
+
+def quiet(*_args: object) -> None:
+    """Take no notice."""
+
+
+def echo(me: Facet) -> None:
+    """An actor that publishes a `Pong` while a `Ping` stands."""
+    me.during(Ping, lambda inner, ping: inner.publish(Pong(ping.n)))
+
+
+def by_class(facts: Any) -> dict[type, list[Any]]:
+    """Facts with their readings, in order, class by class."""
+    sorted_: dict[type, list[Any]] = {}
+    for fact in facts:
+        sorted_.setdefault(type(fact), []).append((fact, getattr(fact, "r", None), getattr(fact, "note", None)))
+    return sorted_
+
+
+def standing_in(ds: Any) -> dict[type, list[Any]]:
+    """What stands in a dataspace."""
+    core = getattr(ds, "_core", ds)
+    return by_class(fact for cls in list(core._indexes) for fact in core.facts(cls))
+
+
+# -- what is recorded -------------------------------------------------------------------------------------------------
+
+
+def test_a_turn_says_who_did_what_why_and_who_was_told() -> None:
+    """The whole record of one publication and what it causes, as plain data."""
+    ds = Dataspace()
+    ds.spawn(echo, name="echo")
+    a, b = ds.actor("a"), ds.actor("b")
+    b.observe(where(Pong, n=CAPTURE), quiet, quiet)
+    with recording(ds) as turns:
+        handle = a.publish(Ping(1))
+        a.send(Pong(7))
+        a.retract(handle)
+    first, published, ponged, sent, retracted, gone = turns
+    assert ("", None, ()) == (first.actor, first.cause, first.told)
+    ping = published.actions[0].handle
+    assert published == Turn(
+        first.n + 1, None, "a", (Action("publish", Ping(1), ping),), (Told("appeared", ("echo",), (Ping(1),)),)
+    )
+    pong = ponged.actions[0].handle
+    assert ponged == Turn(
+        first.n + 2, published.n, "echo", (Action("publish", Pong(1), pong),), (Told("appeared", ("b",), (1,)),)
+    )
+    assert sent == Turn(first.n + 3, None, "a", (Action("send", Pong(7)),), (Told("heard", ("b",), (7,)),))
+    assert (None, (Action("retract", Ping(1), ping),)) == (retracted.cause, retracted.actions)
+    assert (Action("stop", "lifetime"), Action("retract", Pong(1), pong)) == gone.actions
+    assert retracted.n == gone.cause
+
+
+def test_all_kinds_of_action_are_told() -> None:
+    """Interest by its pattern, actors by their names; of what has no plain form only that it was."""
+    ds = Dataspace()
+    a = ds.actor("a")
+    with recording(ds) as turns:
+        with a.turn():
+            handle = a.observe(Ping, quiet)
+            a.on_stop(quiet)
+            a.later(quiet)
+            a.spawn(echo, name="e")
+            a.retract(handle)
+        a.stop()
+    assert [("observe", where(Ping)), ("note", None), ("later", None), ("spawn", "e"), ("unobserve", where(Ping))] == [
+        (action.name, action.what) for action in turns[0].actions
+    ]
+    assert turns[0].actions[0].handle == turns[0].actions[4].handle
+    assert ("a", (Action("stop", "actor"),)) == (turns[-1].actor, turns[-1].actions)
+
+
+def test_a_crash_is_a_turn_of_its_own() -> None:
+    """R3: what an actor held goes, newest first, with the fact that tells of it; its failed turn leaves nothing else."""
+    ds = Dataspace(on_crash=quiet)
+
+    def boot(me: Facet) -> None:
+        me.publish(Pong(1))
+        me.publish(Pong(2))
+
+        def fail(_ping: Ping) -> None:
+            me.publish(Pong(3))
+            raise ValueError("bad")
+
+        me.observe(Ping, fail)
+
+    with recording(ds) as turns:
+        ds.spawn(boot, name="w")
+        a = ds.actor("a")
+        a.publish(Ping(1))
+    crash = turns[-1]
+    assert "w" == crash.actor
+    assert [turn.n for turn in turns if turn.actor == "a"] == [crash.cause]
+    assert ["unobserve", "retract", "retract", "crash"] == [action.name for action in crash.actions]
+    assert [where(Ping), Pong(2), Pong(1), Crashed("w", "ValueError: bad", 1)] == [a.what for a in crash.actions]
+    assert standing_in(ds) == by_class(standing(turns))
+
+
+def test_a_callback_that_does_nothing_is_no_turn() -> None:
+    """That it was told is in the record of the turn before; a message that nobody hears is a turn without news."""
+    ds = Dataspace()
+    a = ds.actor("a")
+    ds.actor("b").observe(Ping, heard=quiet)
+    with recording(ds) as turns:
+        a.send(Ping(1))
+        a.send(Pong(1))
+        with a.turn():
+            pass
+    assert [(Told("heard", ("b",), (Ping(1),)),), ()] == [turn.told for turn in turns[1:]]
+
+
+def test_a_clock_says_when() -> None:
+    """Without a clock there is no time in a record; with one, each turn has its own."""
+    ds = Dataspace()
+    a = ds.actor("a")
+    times = iter([1.0, 2.5, 3.0])
+    with recording(ds, clock=lambda: next(times)) as timed, recording(ds) as plain:
+        a.send(Ping(1))
+        a.send(Ping(2))
+        a.publish(Ping(3))
+    assert ([1.0, 2.5, 3.0], [None] * 3) == ([turn.at for turn in timed], [turn.at for turn in plain])
+
+
+def test_a_record_of_what_stands_already_begins_with_it() -> None:
+    """Counted by who stands behind it, at the time of the first turn; an empty dataspace has no such turn."""
+    ds = Dataspace()
+    a, b = ds.actor("a"), ds.actor("b")
+    with recording(ds) as empty:
+        pass
+    a.publish(Ping(1))
+    b.publish(Ping(1))
+    a.publish(Pong(1))
+    with recording(ds, clock=lambda: 5.0) as turns:
+        a.stop()
+        assert [Ping(1)] == [fact for fact in standing(turns) if type(fact) is Ping]
+        b.stop()
+    assert (0, "", 5.0) == (len(empty), turns[0].actor, turns[0].at)
+    assert [Action("publish", Ping(1))] * 2 + [Action("publish", Pong(1))] == list(turns[0].actions)
+    assert () == standing(turns)
+
+
+def test_the_facts_of_a_record_do_not_change() -> None:
+    """R10: readings that come later are not read into earlier turns; the newest are what stands."""
+    ds = Dataspace()
+    a, b = ds.actor("a"), ds.actor("b")
+    with recording(ds) as turns:
+        handle = a.publish(Ping(1, note="old"))
+        handle = a.replace(handle, Ping(1, note="new"))
+        other = b.publish(Ping(1, note="newest"))
+        b.retract(other)
+    said = [(action.name, action.what.note) for turn in turns for action in turn.actions]
+    assert [
+        ("publish", "old"),
+        ("publish", "new"),
+        ("retract", "old"),
+        ("publish", "newest"),
+        ("retract", "newest"),
+    ] == said
+    assert [Ping(1)] == list(standing(turns))
+    assert ds.facts(Ping)[0].note == standing(turns)[0].note == "newest"
+
+
+def test_the_newest_hundred_crashes_stand_in_a_record_too() -> None:
+    """R3: wherever the recording begins, the oldest crash is let go of when the 101st comes."""
+    ds = Dataspace(on_crash=quiet)
+
+    def crash() -> None:
+        def boot(_me: Facet) -> None:
+            raise ValueError
+
+        ds.spawn(boot)
+
+    for _ in range(60):
+        crash()
+    with recording(ds) as turns:
+        for _ in range(80):
+            crash()
+    assert 100 == len(ds.facts(Crashed))
+    assert standing_in(ds) == by_class(standing(turns))
+
+
+# -- under any script -------------------------------------------------------------------------------------------------
+
+scripts = st.lists(st.tuples(st.integers(0, len(ACTORS) - 1), programs, st.booleans()), max_size=4)
+
+
+def check_forest(turns: Recording) -> None:
+    """Numbers rise, and each cause is an earlier turn that told the actor something or asked for a turn."""
+    by_number: dict[int, Turn] = {}
+    for turn in turns:
+        assert not by_number or turn.n > max(by_number)
+        if turn.cause is not None and turn.cause in by_number:
+            cause = by_number[turn.cause]
+            told = {name for news in cause.told for name in news.to}
+            assert turn.actor in told or {"later", "spawn"} & {action.name for action in cause.actions}
+            chain = why(turns, turn.n)
+            assert (turn, cause) == (chain[-1], chain[-2])
+            assert [link.n for link in chain[:-1]] == [link.cause for link in chain[1:]]
+        elif turn.cause is not None:
+            assert turn.cause < turns[0].n
+        by_number[turn.n] = turn
+
+
+@given(scripts, scripts)
+def test_any_record_gives_back_what_stands(before: Any, recorded: Any) -> None:
+    """Facts, interest and crashes, with readings and in order, after every script; causes form a forest."""
+    real = Real(Dataspace, real_pattern)
+    for script in before:
+        real.outside(*script)
+    with recording(real.ds) as turns:
+        for script in recorded:
+            real.outside(*script)
+            assert standing_in(real.ds) == by_class(standing(turns))
+    check_forest(turns)
+    loaded = list(load_turns(list(dump_turns(turns, WIRE)), WIRE))
+    assert list(turns) == loaded
+    assert by_class(standing(turns)) == by_class(standing(loaded))
+
+
+@given(scripts)
+def test_recording_changes_nothing(recorded: Any) -> None:
+    """All that can be seen of a dataspace is the same with and without."""
+    plain, watched = Real(Dataspace, real_pattern), Real(Dataspace, real_pattern)
+    with recording(watched.ds):
+        for script in recorded:
+            plain.outside(*script)
+            watched.outside(*script)
+    assert plain.log == watched.log
+
+
+# -- why --------------------------------------------------------------------------------------------------------------
+
+
+def test_why_is_the_chain_from_outside_in() -> None:
+    """Each link was caused by the one before; what came from outside is a chain of one."""
+    ds = Dataspace()
+    a, b, c = ds.actor("a"), ds.actor("b"), ds.actor("c")
+    b.observe(Ping, heard=lambda ping: b.send(Pong(ping.n)))
+    c.observe(Pong, heard=lambda pong: c.later(lambda: c.send(Secret(pong.n))))
+    with recording(ds) as turns:
+        a.send(Ping(1))
+        a.send(Ping(2))
+    chain = why(turns, turns[-1].n)
+    assert ["a", "b", "c", "c"] == [turn.actor for turn in chain]
+    assert [Ping(2), Pong(2), None, Secret(2)] == [turn.actions[0].what for turn in chain]
+    assert (turns[1],) == why(turns, turns[1].n)
+    with pytest.raises(KeyError):
+        why(turns, 10**6)
+
+
+# -- on, off, several -------------------------------------------------------------------------------------------------
+
+
+def test_off_nothing_is_recorded_and_nothing_is_left() -> None:
+    """After the block the dataspace is as it was, also after an exception in it, and a second `end` does nothing."""
+    ds = Dataspace()
+    a = ds.actor("a")
+    with pytest.raises(ZeroDivisionError), recording(ds) as turns:
+        a.send(Ping(1))
+        raise ZeroDivisionError
+    turns.end()
+    a.send(Ping(2))
+    assert 1 == len(turns)
+    assert "_release" not in vars(ds)
+    assert not ds._wrapped
+
+
+def test_recordings_of_one_dataspace_agree() -> None:
+    """Nested or overlapping, each has the turns of its own time, under the same numbers and with the same causes."""
+    ds = Dataspace()
+    ds.spawn(echo, name="echo")
+    a = ds.actor("a")
+    a.send(Ping(0))
+    outer = recording(ds)
+    with ExitStack() as inner:
+        first = outer.__enter__()
+        a.publish(Ping(1))
+        second = inner.enter_context(recording(ds))
+        a.publish(Ping(2))
+        outer.__exit__(None, None, None)  # the older one ends first
+        a.publish(Ping(3))
+    a.publish(Ping(4))
+    assert [Ping(1), Pong(1), Ping(2), Pong(2)] == [turn.actions[0].what for turn in first[1:]]
+    assert [Ping(2), Pong(2), Ping(3), Pong(3)] == [turn.actions[0].what for turn in second[1:]]
+    assert first[3:] == second[1:3]
+    assert "_release" not in vars(ds)
+    with recording(ds) as third:
+        a.publish(Ping(5))
+    assert third[0].n > second[-1].n
+
+
+def test_a_recording_can_begin_within_a_turn() -> None:
+    """The turn that is open then is the first; what caused it is not in the record."""
+    ds = Dataspace()
+    a, b = ds.actor("a"), ds.actor("b")
+    stack = ExitStack()
+
+    def heard(_ping: Ping) -> None:
+        records.append(stack.enter_context(recording(ds)))
+        b.send(Pong(1))
+
+    records: list[Recording] = []
+    b.observe(Ping, heard=heard)
+    a.send(Ping(1))
+    stack.close()
+    (turns,) = records
+    assert ("b", None, Pong(1)) == (turns[-1].actor, turns[-1].cause, turns[-1].actions[0].what)
+
+
+def test_a_record_can_be_taken_away_while_it_grows() -> None:
+    """`take` gives what there is and forgets it; numbers and causes go on."""
+    ds = Dataspace()
+    ds.spawn(echo, name="echo")
+    a = ds.actor("a")
+    with recording(ds) as turns:
+        a.publish(Ping(1))
+        taken = turns.take()
+        assert (3, 0, ()) == (len(taken), len(turns), turns.take())
+        a.publish(Ping(2))
+        assert (taken[-1].n + 1, turns[0].n) == (turns[0].n, turns[1].cause)
+        assert turns[0:2] == tuple(turns)
+
+
+async def test_a_dataspace_under_trio_is_recorded_too() -> None:
+    """Tasks act in turns like everybody; what a task does comes from outside."""
+    async with open_dataspace() as ds:
+
+        async def boot(me: Facet) -> None:
+            me.publish(Ping(1))
+            await trio.sleep_forever()
+
+        with recording(ds) as turns:
+            ds.actor("b").observe(Ping, quiet)
+            actor = await ds.spawn(boot, name="w")
+            assert standing_in(ds) == by_class(standing(turns))
+            await actor.stop()
+        assert standing_in(ds) == by_class(standing(turns))
+    said = [(turn.actor, action.name) for turn in turns for action in turn.actions]
+    assert ("w", "task") in said
+    assert ("w", "publish") in said
+    assert said[-2:] == [("w", "stop"), ("w", "retract")]
+
+
+# -- JSON lines -------------------------------------------------------------------------------------------------------
+
+
+def some_turns() -> tuple[Turn, ...]:
+    """Turns with values that the vocabulary knows, and some that it does not."""
+    ds = Dataspace(on_crash=quiet)
+    a = ds.actor("a")
+    ds.actor("b").observe(Secret, quiet)
+    with recording(ds, clock=lambda: 1.5) as turns:
+        a.publish(Ping(1, note=(1.5, b"\xff")))
+        a.observe(where(Ping, n=CAPTURE), quiet)
+        a.publish(Secret(1))
+        a.publish(Ping(2, note=1j))
+    return tuple(turns)
+
+
+def test_a_trace_file_reads_back() -> None:
+    """A header and one turn a line; what the vocabulary has no words for is kept as text, and stays that."""
+    turns = some_turns()
+    lines = list(dump_turns(turns, WIRE))
+    assert {"trace": "hermes-dataspace trace", "version": 1} == json.loads(lines[0])
+    assert len(turns) + 1 == len(lines)
+    assert all(line.endswith("\n") and line.count("\n") == 1 for line in lines)
+    loaded = list(load_turns([*lines, "\n", ""], WIRE))
+    assert turns[1:3] == tuple(loaded[1:3])
+    assert (1.5, b"\xff") == loaded[1].actions[0].what.note
+    assert Opaque("Secret(n=1)") == loaded[3].actions[0].what == loaded[3].told[0].args[0]
+    assert Opaque("Ping(n=2, note=1j)") == loaded[4].actions[0].what
+    assert lines == list(dump_turns(loaded, WIRE))
+    assert len(standing(turns)) == len(standing(loaded))
+
+
+def test_a_pattern_over_other_classes_does_not_spoil_a_file() -> None:
+    """Interest in a class outside of the vocabulary is kept as text, and the file can be read."""
+    ds = Dataspace()
+    with recording(ds) as turns:
+        ds.actor("a").observe(where(Secret, n=1), quiet)
+    (turn,) = load_turns(dump_turns(turns, Wire([Ping])), Wire([Ping]))
+    assert (Action("observe", Opaque("where(Secret, n=1)"), turn.actions[0].handle),) == turn.actions
+
+
+LINE = {
+    "n": 1,
+    "cause": None,
+    "actor": "a",
+    "at": None,
+    "actions": [["publish", 1, {"fact": "Ping", "n": 1, "note": 0}]],
+    "told": [["heard", ["b"], [1]]],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "path", "problem"),
+    [
+        ({"n": "1"}, ".n", "a whole number is wanted"),
+        ({"n": True}, ".n", "a whole number is wanted"),
+        ({"cause": 1.0}, ".cause", "a whole number is wanted"),
+        ({"actor": None}, ".actor", "a string is wanted"),
+        ({"at": "now"}, ".at", "a number with a point is wanted"),
+        ({"at": float("nan")}, ".at", ""),
+        ({"actions": {}}, ".actions", "a list is wanted"),
+        ({"actions": [["publish", 1]]}, ".actions[0]", "a list of 3 is wanted here, not a list of 2"),
+        ({"actions": ["abc"]}, ".actions[0]", "a list of 3 is wanted here, not a string"),
+        ({"actions": [["note", None, None], ["shout", 1, 1]]}, ".actions[1][0]", "one of crash, later, note, "),
+        ({"actions": [[["publish"], 1, 1]]}, ".actions[0][0]", "one of"),
+        ({"actions": [["publish", "1", 1]]}, ".actions[0][1]", "a whole number is wanted"),
+        ({"actions": [["publish", 1, {"fact": "Ping", "n": "1", "note": 0}]]}, ".actions[0][2].n", "a whole number"),
+        ({"actions": [["publish", 1, {"opaque": 1}]]}, ".actions[0][2].opaque", "a string is wanted"),
+        ({"told": [["came", [], []]]}, ".told[0][0]", "one of appeared, heard, vanished is wanted"),
+        ({"told": [["heard", "ab", []]]}, ".told[0][1]", "a list is wanted here, not a string ('ab')"),
+        ({"told": [["heard", ["a", 1], []]]}, ".told[0][1][1]", "a string is wanted"),
+        ({"told": [["heard", [], [0, {}]]]}, ".told[0][2][1]", "an object here has one key"),
+        ({"more": 1}, "", "a turn is an object with the keys n, cause, actor, at, actions, told"),
+    ],
+)
+def test_a_line_that_is_no_turn_is_refused_with_its_place(changes: Any, path: str, problem: str) -> None:
+    """The path begins with the line, and what was right before has been given."""
+    header, *_ = dump_turns((), WIRE)
+    loading = load_turns([header, json.dumps(LINE), json.dumps({**LINE, **changes})], WIRE)
+    assert Turn(1, None, "a", (Action("publish", Ping(1), 1),), (Told("heard", ("b",), (1,)),)) == next(loading)
+    with pytest.raises(WireError) as caught:
+        next(loading)
+    assert f"$line 3{path}" == caught.value.path
+    assert problem in caught.value.problem
+
+
+@pytest.mark.parametrize("line", ["nonsense", "[]", "7", "{}", '{"n": 1}', "[" * 100_000, "{", '"' + "x" * 50])
+def test_a_line_that_is_no_object_is_refused(line: str) -> None:
+    """Whatever is in a line, the error is the same kind and names it."""
+    header, *_ = dump_turns((), WIRE)
+    with pytest.raises(WireError, match=r"^\$line 2: "):
+        list(load_turns([header, line], WIRE))
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ([], "this is no trace"),
+        ([""], "this is no trace"),
+        (["{"], "this is no trace"),
+        (["[]"], "this is no trace"),
+        (['{"trace": "something else", "version": 1}'], "this is no trace"),
+        ([json.dumps(LINE)], "this is no trace"),
+        (['{"trace": "hermes-dataspace trace"}'], "version null of the format cannot be read, 1 can"),
+        (['{"trace": "hermes-dataspace trace", "version": 2}'], r"version a whole number \(2\) of the format"),
+        (['{"trace": "hermes-dataspace trace", "version": true}'], r"version true or false \(True\) of the format"),
+    ],
+)
+def test_what_is_no_trace_of_this_version_is_refused(lines: list[str], problem: str) -> None:
+    """By the first line, before any turn."""
+    with pytest.raises(WireError, match=rf"^\$line 1: {problem}"):
+        list(load_turns(lines, WIRE))
+
+
+def test_turns_compare_as_data() -> None:
+    """Two records of the same doings are equal, and can be changed like any value."""
+    one, two = some_turns(), some_turns()
+    assert [evolve(turn, n=0, cause=None) for turn in one[1:2]] == [evolve(turn, n=0, cause=None) for turn in two[1:2]]
+
+
+# -- cost -------------------------------------------------------------------------------------------------------------
+
+
+def calls(fn: Callable[[], object]) -> int:
+    """How many functions are called, Python's and C's."""
+    count = 0
+
+    def profile(_frame: object, event: str, _arg: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(profile)
+    try:
+        fn()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_recording_costs_at_most_twice_a_turn_in_calls() -> None:
+    """Budget: on, at most twice the calls of a turn that publishes or retracts with one observer; off again, none more."""
+    ds = Dataspace()
+    a = ds.actor("a")
+    ds.actor("b").observe(where(Ping, n=1), quiet, quiet)
+
+    def turns() -> None:
+        for _ in range(100):
+            with a.turn():
+                handle = a.publish(Ping(1))
+            with a.turn():
+                a.retract(handle)
+
+    turns()
+    off = calls(turns)
+    with recording(ds) as record:
+        on = calls(turns)
+    assert 200 <= len(record) <= 201
+    assert on <= 2 * off
+    assert off == calls(turns)
