@@ -73,6 +73,7 @@ def test_a_pipe_gets_one_line_for_each_event(run: Run, recording: Path) -> None:
     assert (0, "") == (code, err)
     assert ["start", "serving", "crossing", "asked", "answered", "compressed"] == words[:6]
     assert "end" == words[-1]
+    assert "left" not in words  # that the engines go home with the dataspace is no news
     assert out.isascii()
 
 

@@ -64,6 +64,17 @@ def test_several_summaries_become_one() -> None:
     assert parse(summary_of(after)).requests == ("do it", "another start", "do it")
 
 
+def test_a_note_of_the_host_does_not_become_the_system_message() -> None:
+    """A system row in the middle stays one, also where everything before it was folded, once or twice."""
+    note = {"role": "system", "content": "a note of the host"}
+    rows: list[Any] = [*long_chat()[1:-1], note, {"role": "user", "content": "x " * 900}, A]
+    first = compacted(rows, 5_000)
+    assert note in list(first)
+    assert is_summary(first[0])
+    second = compacted([*first, *long_chat(last="third")[2:]], 5_000)
+    assert is_summary(second[0])
+
+
 def test_a_marker_that_somebody_broke_does_no_harm() -> None:
     """The key says that it is a summary; whatever else is in it may be missing or junk."""
     for mark in (True, {"version": 99}, {"seen": "junk"}, "yes"):

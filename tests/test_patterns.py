@@ -249,6 +249,20 @@ def test_patterns_that_are_gone_leave_nothing_behind() -> None:
     assert ds.statistics() == before
 
 
+def test_facts_without_the_path_of_a_pattern_take_no_place_beside_it() -> None:
+    """Where a pattern looks into a nested fact, facts that hold none there are not filed under it."""
+    ds, _ = make()
+    me, ear = ds.actor("me"), ds.actor("ear")
+    ear.observe(where(Holder, inner=where(Fact, x=1)))
+    ear.observe(where(Holder, inner=where(Fact, x=1), y=2))
+    before = ds.statistics().leaves
+    for n in range(5):
+        me.publish(Holder(n, 2))
+    assert ds.statistics().leaves == before
+    me.publish(Holder(Fact(5), 2))
+    assert ds.statistics().leaves == before + 2
+
+
 def test_idle_shapes_do_not_push_out_those_in_use() -> None:
     """Shapes that are observed stay, whatever comes and goes beside them."""
     names = [f"f{n}" for n in range(12)]

@@ -112,12 +112,20 @@ async def test_swaps_at_one_place_are_done_in_the_order_given() -> None:
     assert ["serving 0 keeper", "serving 8 keeper#b", "serving 8 keeper#c"] == done.events("serving")
 
 
+async def test_engines_can_be_swapped_to_and_fro() -> None:
+    """An engine that went comes back under its name."""
+    done = await replayed(THREE, "c2:keeper=keeper#b", "c3:keeper#b=keeper")
+    assert ["keeper", "keeper#b", "keeper"] == [c.by for c in done.story.compactions][:3]
+    assert [None, None] == [m.get("note") for m in done.moments if m.event == "swap"]
+
+
 async def test_without_an_engine_the_crossing_stands_and_says_why() -> None:
     """Nobody is there: one failure, the context grows on, and the end names the crossing."""
     done = await replayed(THREE, "c2:keeper=")
     assert 2 == done.story.count("crossing")
     assert 1 == done.story.count("failed")
     assert "crossing 2 stands unanswered: no compressor is serving" == done.end.standing
+    assert 0 == done.story.count("withdrawn")  # the file ended, the pressure did not fall
 
 
 async def test_a_newcomer_answers_the_standing_question_at_once() -> None:
@@ -154,6 +162,7 @@ async def test_an_engine_that_crashes_is_restarted_and_answers() -> None:
     first = next(m for m in done.moments if m.event == "compressed")
     assert first.line == next(m.line for m in done.moments if m.event == "crossing")
     assert None is done.end.standing
+    assert 1 == len({c.seconds for c in done.story.compactions})  # what failed before is not counted
 
 
 async def test_an_engine_that_always_crashes_is_given_up() -> None:
@@ -244,7 +253,9 @@ async def test_engines_are_asked_in_the_order_named() -> None:
 
 async def test_an_engine_that_does_not_come_up_ends_the_run(autojump_clock: trio.testing.MockClock) -> None:
     """The error names the engine and what it said."""
-    with pytest.raises(RunFailed, match=r"engine stillborn did not come to serve: .*no licence"):
+    with pytest.raises(
+        RunFailed, match=r"engine stillborn did not come to serve: .* ended before it served .*no licence"
+    ):
         await replayed(THREE, engines=("stillborn",))
     with pytest.raises(RunFailed, match=r"engine idler did not come to serve: .*30 s"):
         await replayed(THREE, engines=("idler",))

@@ -234,7 +234,7 @@ def test_the_newest_hundred_crashes_stand_in_a_record_too() -> None:
 
 # -- under any script -------------------------------------------------------------------------------------------------
 
-scripts = st.lists(st.tuples(st.integers(0, len(ACTORS) - 1), programs, st.booleans()), max_size=4)
+scripts = st.lists(st.tuples(st.integers(0, len(ACTORS) - 1), programs, st.booleans()), min_size=1, max_size=6)
 
 
 def check_forest(turns: Recording) -> None:

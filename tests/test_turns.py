@@ -86,10 +86,12 @@ def test_r01_a_coroutine_is_no_turn() -> None:
         me.during(Fact, waits)
     me.observe(Fact, appeared=lambda fact: waits(fact))  # noqa: PLW0108 - hides that it is asynchronous
     ds.actor("other").publish(Fact(1))
-    ((crash, error),) = crashes
-    assert crash.actor == "me"
-    assert isinstance(error, TurnError)
-    assert "me.task" in str(error)
+    worker = ds.actor("worker")
+    worker.during(Fact, lambda facet, fact: waits(fact))
+    assert crashes.actors == ["me", "worker"]
+    assert all(isinstance(error, TurnError) for _, error in crashes)
+    assert "me.task" in str(crashes[0][1])
+    assert "give the async function itself" in str(crashes[1][1])
 
 
 def test_r01_nobody_acts_in_the_turn_of_another() -> None:
@@ -538,7 +540,7 @@ def test_r03_a_hook_that_fails_is_shown_and_harms_nobody(capsys: pytest.CaptureF
 
 
 def test_r03_an_error_that_cannot_be_shown_is_a_crash_all_the_same() -> None:
-    """The reason names the type where the error's own text fails or is empty."""
+    """The reason names the type where the error's own text fails or is empty, and of a very long text the beginning."""
 
     class Mute(Exception):
         def __str__(self) -> str:
@@ -554,7 +556,16 @@ def test_r03_an_error_that_cannot_be_shown_is_a_crash_all_the_same() -> None:
 
     ds.spawn(fail)
     ds.spawn(empty)
-    assert [crash.reason for crash in ds.facts(Crashed)] == ["Mute: (an error that cannot be shown)", "Boom"]
+
+    def endless(me: Facet) -> None:
+        raise Boom("x" * 10_000)
+
+    ds.spawn(endless)
+    *reasons, long = [crash.reason for crash in ds.facts(Crashed)]
+    assert reasons == ["Mute: (an error that cannot be shown)", "Boom"]
+    assert long.startswith("Boom: xxx")
+    assert long.endswith("…")
+    assert len(long) < 1_100
 
 
 def test_r03_a_boot_that_crashes_leaves_nothing() -> None:
@@ -594,6 +605,33 @@ def test_r03_a_stop_action_that_fails_is_a_crash() -> None:
     assert crashes.actors == ["worker"]
     assert ds.facts(Fact) == ()
     assert not worker.alive
+
+
+def test_r03_so_is_one_that_fails_as_its_actor_has_nothing_left() -> None:
+    """The stop actions of an actor that ends for holding nothing may fail like any; an interrupt there is no crash."""
+    ds, crashes = make()
+    errors: list[BaseException] = [Boom(), KeyboardInterrupt()]
+
+    def boot(me: Facet) -> None:
+        def fail(parent: Facet) -> None:
+            parent.send(Fact("never"))
+            raise errors.pop(0)
+
+        me.on_stop(fail)
+        me.publish(Holder(1))
+
+    log: list[Any] = []
+    listen(ds.actor("ear"), Fact, log)
+    first = ds.spawn(boot, name="first")
+    first.retract(next(iter(first.handles)))
+    assert crashes.actors == ["first"]
+    assert not first.alive
+    second = ds.spawn(boot, name="second")
+    with pytest.raises(KeyboardInterrupt):
+        second.retract(next(iter(second.handles)))
+    assert crashes.actors == ["first"]
+    assert second.alive
+    assert log == []
 
 
 # -- R4: order ------------------------------------------------------------------------------------------------------------

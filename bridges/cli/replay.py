@@ -86,6 +86,8 @@ class Replay:
         self._swaps = list(settings.swaps)
         self._failed_swaps: list[str] = []
         self._recorded = 0  # the estimate for the recorded list so far
+        self._live = 0  # the one for the live list, as long as `_counted` is its latest compaction
+        self._counted: Compressed | None = None
         self._position = Position(0, 0)
         self._shown = self._me.publish(self._position)
         self._changed = trio.Event()
@@ -105,6 +107,7 @@ class Replay:
                 await self._respond(line)
             self._loop.feed(MessagesAppended(self._sid, Messages.of([line.row])))
             self._recorded += estimate_row(line.row)
+            self._live += estimate_row(line.row)
             await self._rest()
         end = self._end()
         self._loop.feed(SessionEnded(self._sid))
@@ -119,7 +122,9 @@ class Replay:
     async def _respond(self, line: Line) -> None:
         """The model has answered: what it was sent is read, and if that was too much, somebody compacts."""
         state = self._loop.state(self._sid)
-        usage, scale = reckon(line.usage, self._recorded, estimate_tokens(state.messages))
+        if state.compressed is not self._counted:
+            self._counted, self._live = state.compressed, estimate_tokens(state.messages)
+        usage, scale = reckon(line.usage, self._recorded, self._live)
         self._move(evolve(self._position, scale=scale))
         reading = UsageRead(self._sid, usage)
         after, _ = step(state, reading, Engines(), self._loop.policy)

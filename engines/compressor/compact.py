@@ -37,7 +37,7 @@ from .wording import bytes_of
 __all__ = ["compact", "finish"]
 
 _VERSION = 1
-_SLACK = 0.05  # of the room: less is not worth another round
+_SLACK = 0.25  # of the room: less is not worth another round
 
 
 def compact(
@@ -89,7 +89,7 @@ def _draft(plan: Plan, tail: list[Any], space: int, prose: str) -> _Draft:
     summary = _summary(plan, folded, plan.before[cut:], kept, plan.room - worn_size, prose)
     rows: list[Any] = list(plan.rows[: plan.head])
     size = worn_size
-    if not summary.empty:
+    if folded or not summary.empty:
         note = Messages.of([_row(summary)])[0]
         rows.append(note)
         size += estimate_row(note)
@@ -136,7 +136,8 @@ def _summary(
     summary = evolve(merge(old, new), compactions=old.compactions + 1)
     size = min(room, plan.summary_room) * 4 - 32
     requests = tuple(text_of(row) for row in kept if is_real_user(row))
-    gone = tuple(sorted(at for group in (*folded, *worn, *_shrunk(plan)) for at in range(group.start, group.stop)))
+    touched = (*folded, *worn, *_shrunk(plan))
+    gone = tuple(sorted({at for group in touched for at in range(group.start, group.stop)} - reader.staying))
     known = _identifiers(old) if old.compactions else {}
     standing = reader.standing(kept)
     tokens = reader.ranked(gone, known, "\n".join([*summary.requests, *requests]))

@@ -79,7 +79,7 @@ def plan_compaction(
     if estimate <= budget:
         return None
     rows, old = _without_summaries(messages)
-    head, request = system_rows(rows), current_user(rows)
+    head, request = system_rows(messages), current_user(rows)
     fixed = estimate_tokens(rows[:head]) + (0 if request is None else estimate_row(rows[request]))
     asked = len(old.requests) + sum(row.get("role") == "user" for row in rows)
     least = (SMALLEST + _PER_REQUEST * asked) // 4
@@ -96,7 +96,7 @@ def plan_compaction(
         wanted=wanted,
         old=old,
         rows=rows,
-        reader=Reader(rows, limits.row_chars, wanted),
+        reader=Reader(rows, limits.row_chars, wanted, _staying(rows, body[at:], head, request, shrink)),
         head=head,
         request=request,
         before=body[:at],
@@ -126,6 +126,12 @@ def _tail(rows: Messages, body: tuple[Group, ...], request: int | None, room: in
     if at < len(body) or not body:
         return _without_stray(rows, body, at), cost, False
     return len(body) - 1, room, True
+
+
+def _staying(rows: Messages, tail: tuple[Group, ...], head: int, request: int | None, shrink: bool) -> frozenset[int]:
+    """The rows that stay word for word whatever becomes of the others."""
+    kept = [] if shrink else [at for group in tail if _stays(rows, group) for at in range(group.start, group.stop)]
+    return frozenset([*range(head), *([] if request is None else [request]), *kept])
 
 
 def _without_stray(rows: Messages, body: tuple[Group, ...], at: int) -> int:

@@ -40,12 +40,15 @@ class Step:
 class Reader:
     """Reads the rows of one list, each at most once, and never more than `most` characters of one.
 
+    Rows in `staying` stay word for word; nobody asks what is in them, so they are not read.
+
     It remembers what it has worked out, since a compaction may try more than one way to divide the rows.
     """
 
     rows: Messages
     most: int
     wanted: tuple[str, ...] = ()
+    staying: frozenset[int] = frozenset()
     _known: dict[Any, Any] = field(factory=dict, init=False)
 
     def text(self, at: int) -> str:
@@ -90,17 +93,18 @@ class Reader:
         """Return the shapes of lines that say nothing because so many results begin or end with them."""
         return self._once("noise", lambda: noise_in(text_of(row) for row in self.rows if role_of(row) == "tool"))
 
-    def _clean(self) -> tuple[list[str], dict[int, tuple[Call, ...]]]:
+    def _clean(self) -> tuple[dict[int, str], dict[int, tuple[Call, ...]]]:
         """All texts, and the calls of the rows that have some, without secrets."""
 
-        def clean() -> tuple[list[str], dict[int, tuple[Call, ...]]]:
-            calls = [(at, call) for at, row in enumerate(self.rows) for call in calls_of(row)]
-            texts = [text_of(row) for row in self.rows] + [call.arguments for _, call in calls]
+        def clean() -> tuple[dict[int, str], dict[int, tuple[Call, ...]]]:
+            read = [(at, row) for at, row in enumerate(self.rows) if at not in self.staying]
+            calls = [(at, call) for at, row in read for call in calls_of(row)]
+            texts = [text_of(row) for _, row in read] + [call.arguments for _, call in calls]
             texts = redact_all([excerpt(text, self.most) for text in texts])
             by_row: dict[int, tuple[Call, ...]] = {}
-            for (at, call), arguments in zip(calls, texts[len(self.rows) :], strict=True):
+            for (at, call), arguments in zip(calls, texts[len(read) :], strict=True):
                 by_row[at] = (*by_row.get(at, ()), call._replace(arguments=arguments))
-            return texts[: len(self.rows)], by_row
+            return {at: text for (at, _), text in zip(read, texts, strict=False)}, by_row
 
         return self._once("clean", clean)
 

@@ -1,0 +1,181 @@
+"""One conversation of one agent: the loop's state, stepped by whoever has something to say.
+
+The host's threads step it to answer at once, the dataspace's thread when engines come, go and answer.  A lock makes
+that one sequence; every state of it is kept in `shown` until the dataspace's thread has made its facts stand, in order.
+Nothing here waits, and nothing here knows an event loop.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+
+from attrs import evolve, field, frozen
+
+from engines.facts import Blocked, Refused
+from engines.loop import Conversation, Engines, Policy, begin, step
+from engines.loop.events import Event, SessionStarted
+from engines.loop.policy import Accept, Verdict, kind_of, strict
+from engines.messages import Messages
+
+__all__ = ["Cell", "Outcome", "Waiter"]
+
+_numbers = count(1)
+
+
+@frozen
+class Outcome:
+    """How a compress call ended: the messages that are offered and by whom, or why there are none.
+
+    `tried` names the engines that were asked; `declined` says that all of them found nothing to do.
+    """
+
+    messages: Messages | None = None
+    by: str = ""
+    reason: str = ""
+    declined: bool = False
+    superseded: bool = False
+
+
+class Waiter:
+    """A thread of the host that waits for a decision."""
+
+    def __init__(self) -> None:
+        self.outcome: Outcome | None = None
+        self.opened = False
+        self._decided = threading.Event()
+
+    def decide(self, outcome: Outcome) -> None:
+        """The first decision counts."""
+        if self.outcome is None:
+            self.outcome = outcome
+            self._decided.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait a while; an interrupt of this thread gets through."""
+        return self._decided.wait(seconds)
+
+
+@frozen
+class Shown:
+    """A state whose facts are to stand, and the messages to send with it."""
+
+    state: Conversation
+    refused: tuple[Refused, ...] = ()
+    said: tuple[object, ...] = field(default=())
+
+
+class Cell:
+    """The state of a conversation, and what becomes of it.
+
+    `kinds` are the configured compressors in the order in which they are asked, `expected` the names of those that
+    are about to serve.  `judges` holds what judges the answers of an engine, by name; others are judged strictly.
+    """
+
+    def __init__(self, started: dict[str, object], kinds: tuple[str, ...], deadline: float) -> None:
+        self.sid = f"hermes-{next(_numbers)}"
+        self.kinds = kinds
+        self.names = {kind: f"{kind}#{self.sid.removeprefix('hermes-')}" for kind in kinds}
+        self.engines = Engines(compressors=tuple(self.names.values()))
+        self.judges: dict[str, Accept] = {}
+        self.lock = threading.RLock()
+        self.shown: deque[Shown] = deque()
+        self.posted = False
+        self.post: Callable[[], object] | None = None
+        self.waiter: Waiter | None = None
+        self._own_guards = Policy(
+            owned=False, compressors=kinds, deadline=deadline, accept=self._accept, guards=True
+        )
+        self._no_guards = evolve(self._own_guards, guards=False)
+        self.guarded = True
+        event = SessionStarted(self.sid, at=time.monotonic(), **started)  # type: ignore[arg-type]
+        self.state = begin(event)
+        self.shown.append(Shown(self.state))
+
+    def happen(self, event: Event) -> Conversation:
+        """Step, on any thread; the facts follow."""
+        with self.lock:
+            if event.at is None:
+                event = evolve(event, at=time.monotonic())
+            new, refused = step(self.state, event, self.engines, self._own_guards if self.guarded else self._no_guards)
+            if new is not self.state or refused:
+                self._put(new, refused)
+        self.follow()
+        return new
+
+    def hold(self, reason: str | None) -> None:
+        """The engine in charge holds automatic compaction back, or (None) does no longer; shown as `Blocked`."""
+        with self.lock:
+            old = self.state.blocked
+            if reason is None:
+                if old is not None and not self.guarded:
+                    self._put(evolve(self.state, blocked=None), ())
+            elif old is None or old.reason != reason:
+                self._put(evolve(self.state, blocked=Blocked(self.sid, reason)), ())
+        self.follow()
+
+    def say(self, message: object) -> None:
+        """Have a message sent, after what has happened so far."""
+        with self.lock:
+            self.shown.append(Shown(self.state, (), (message,)))
+        self.follow()
+
+    def follow(self) -> None:
+        """Ask the dataspace's thread to come and look, unless it has been asked already."""
+        post = self.post
+        if post is None or not self.shown:
+            return
+        with self.lock:
+            if self.posted:
+                return
+            self.posted = True
+        post()
+
+    def choose(self, engines: Engines) -> None:
+        """Who serves, sorted as configured: the given order among equals, kinds that are not configured last."""
+        order = {kind: place for place, kind in enumerate(self.kinds)}
+        sort = sorted(engines.compressors, key=lambda name: order.get(kind_of(name), len(order)))
+        self.engines = evolve(engines, compressors=tuple(sort))
+
+    def wait_for(self, waiter: Waiter | None) -> None:
+        """A compress call begins (or, with None, is over); one that still waited is told that it was superseded."""
+        with self.lock:
+            old, self.waiter = self.waiter, waiter
+            if old is not None and waiter is not None:
+                old.decide(Outcome(reason="another compress call has taken its place", superseded=True))
+
+    def opened(self, waiter: Waiter) -> None:
+        """The question of this call has been put: from here on the state decides it."""
+        with self.lock:
+            waiter.opened = True
+            self._decide(self.state)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _put(self, new: Conversation, refused: tuple[Refused, ...]) -> None:
+        self.state = new
+        self.shown.append(Shown(new, refused))
+        self._decide(new)
+
+    def _decide(self, s: Conversation) -> None:
+        waiter = self.waiter
+        if waiter is None or not waiter.opened:
+            return
+        q = s.question
+        if q is None:
+            waiter.decide(Outcome(reason="the question was withdrawn"))
+        elif q.offered:
+            waiter.decide(Outcome(q.draft, q.by))
+        elif q.work is None:
+            reason = s.failed.reason if s.failed is not None else "nobody could be asked"
+            declined = bool(q.why) and all(why.endswith(" declined") for why in q.why)
+            waiter.decide(Outcome(reason=reason, declined=declined))
+
+    def _accept(self, answer: Messages, before: Messages) -> Verdict:
+        """Judge an answer by who gave it; called within a step, so the state is still the one that asked."""
+        q = self.state.question
+        by = q.work.fact.to if q is not None and q.work is not None else ""
+        return self.judges.get(by, strict)(answer, before)

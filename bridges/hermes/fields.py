@@ -1,0 +1,87 @@
+"""The attributes that the host reads and writes on its context engine.
+
+Each is an ordinary attribute to the host: it can be read and set at any time, from any thread.  Behind it is whatever
+is in charge, so that what the host sees is what that one says, and a write is heard.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+__all__ = ["FIELDS", "VERDICT", "Field"]
+
+FIELDS: dict[str, Any] = {
+    # the budget
+    "context_length": 0,
+    "threshold_tokens": 0,
+    "threshold_percent": 0.75,
+    "protect_first_n": 3,
+    "protect_last_n": 6,
+    "max_tokens": None,
+    # the model; `api_key` is handed on to hosted engines and to the host itself, never anywhere else
+    "model": "",
+    "base_url": "",
+    "api_key": "",
+    "provider": "",
+    "api_mode": "",
+    # readings
+    "last_prompt_tokens": 0,
+    "last_completion_tokens": 0,
+    "last_total_tokens": 0,
+    "last_real_prompt_tokens": 0,
+    "last_compression_rough_tokens": 0,
+    "last_rough_tokens_when_real_prompt_fit": 0,
+    "awaiting_real_usage_after_compression": False,
+    # compactions
+    "compression_count": 0,
+    "_ineffective_compression_count": 0,
+    "_verify_compaction_cleared_threshold": False,
+    # the latest compress call
+    "_last_compress_aborted": False,
+    "_last_summary_error": None,
+    "_last_compression_made_progress": False,
+    "_last_summary_fallback_used": False,
+    "_last_summary_dropped_count": 0,
+    "_last_aux_model_failure_model": None,
+    "_last_aux_model_failure_error": None,
+    # the session and its window
+    "_session_id": "",
+    "_context_probed": False,
+    "_context_probe_persistable": False,
+}
+"""Every attribute with what it is before anything has happened."""
+
+VERDICT = tuple(name for name in FIELDS if name.startswith("_last_"))
+"""What the host looks at after a compress call."""
+
+
+class Holder(Protocol):
+    """What stands behind the attributes."""
+
+    def read(self, name: str) -> Any:
+        """The value now."""
+        ...
+
+    def write(self, name: str, value: Any) -> None:
+        """The host sets a value."""
+        ...
+
+
+class Field:
+    """One attribute of the adapter."""
+
+    def __init__(self, name: str, default: Any) -> None:
+        self.name = name
+        self.default = default
+
+    def __get__(self, engine: Any, owner: type | None = None) -> Any:
+        """The value; on the class, what it is at first."""
+        if engine is None:
+            return self.default
+        seat: Holder = engine.seat
+        return seat.read(self.name)
+
+    def __set__(self, engine: Any, value: Any) -> None:
+        """Hand the value on."""
+        seat: Holder = engine.seat
+        seat.write(self.name, value)

@@ -1,0 +1,144 @@
+"""Budget and meter of an agent for when no hosted engine is in charge.
+
+The threshold is a share of the window, by the rules of the host's own compressor.  The host may set threshold and share
+by hand; there is one of each, so what it sets is what counts.  The meter keeps what the provider said last, and whether
+a rough estimate is to be believed against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engines.loop.pressure import read_usage
+
+from .fields import FIELDS
+
+__all__ = ["Own"]
+
+SMALLEST = 64_000  # tokens: the host works with no smaller window
+NEARLY_ALL = 0.85  # of a window that the floor would fill
+SMALL_WINDOW, SMALL_SHARE = 512_000, 0.75
+GROWTH, GROWTH_SHARE = 4096, 0.05  # how much an estimate may grow before it is believed
+
+
+class Own:
+    """Plain values by the host's names for them."""
+
+    def __init__(self, percent: float = 0.5, first: int = 3, last: int = 20, max_tokens: int | None = None) -> None:
+        self.values: dict[str, Any] = dict(FIELDS)
+        self.values.update(
+            threshold_percent=percent, protect_first_n=first, protect_last_n=last, max_tokens=max_tokens
+        )
+        self._percent = percent  # as configured, or as the host has set it since
+        self._set_by_host = False
+
+    def copy(self) -> Own:
+        """The same budget, and nothing of the session."""
+        made = Own()
+        made.values = dict(self.values)
+        made._percent, made._set_by_host = self._percent, self._set_by_host
+        made.reset()
+        made.values["_session_id"] = ""
+        return made
+
+    def write(self, name: str, value: Any) -> None:
+        """The host sets a value."""
+        self.values[name] = value
+        if name == "threshold_percent" and isinstance(value, (int, float)) and 0 < value <= 1:
+            self._percent, self._set_by_host = float(value), True
+
+    def update_model(self, told: Mapping[str, Any]) -> None:
+        """Another model: the threshold is reckoned anew, and what was read of the old one counts no more."""
+        values = self.values
+        values.update({name: value for name, value in told.items() if name in FIELDS and value is not None})
+        length = values["context_length"]
+        if isinstance(length, int) and length > 0:
+            share = self._percent
+            if not self._set_by_host and length < SMALL_WINDOW:
+                share = max(share, SMALL_SHARE)
+            values["threshold_percent"] = share
+            values["threshold_tokens"] = (
+                max(1, int(length * share)) if self._set_by_host else threshold(length, share, values["max_tokens"])
+            )
+        self._unread()
+        values["_ineffective_compression_count"] = 0
+
+    def reset(self) -> None:
+        """A new session."""
+        self._unread()
+        for name in ("compression_count", "_ineffective_compression_count", "_context_probed", "_context_probe_persistable"):
+            self.values[name] = FIELDS[name]
+        self.verdict()
+
+    def verdict(self, **told: Any) -> None:
+        """What the host is to see of a compress call; what is not told is as if all were well."""
+        for name in (
+            "_last_compress_aborted",
+            "_last_summary_error",
+            "_last_compression_made_progress",
+            "_last_summary_fallback_used",
+            "_last_summary_dropped_count",
+            "_last_aux_model_failure_model",
+            "_last_aux_model_failure_error",
+        ):
+            self.values[name] = told.get(name, FIELDS[name])
+
+    def read_usage(self, usage: Mapping[str, Any]) -> None:
+        """A response came; what its report leaves out is not zero."""
+        values = self.values
+        reading = read_usage("", 0, usage)
+        prompt = None if reading is None else reading.prompt
+        values["awaiting_real_usage_after_compression"] = False
+        values["_verify_compaction_cleared_threshold"] = False
+        if reading is None or prompt is None:
+            if values["last_prompt_tokens"] < 0:
+                values["last_prompt_tokens"] = 0  # the host reckons for itself then
+            return
+        rough = values["last_compression_rough_tokens"]
+        fits = prompt < values["threshold_tokens"]
+        values["last_rough_tokens_when_real_prompt_fit"] = (
+            (values["last_rough_tokens_when_real_prompt_fit"] or rough) if fits else 0
+        )
+        values["last_prompt_tokens"] = prompt
+        values["last_real_prompt_tokens"] = prompt
+        values["last_completion_tokens"] = reading.completion or 0
+        values["last_total_tokens"] = reading.total or prompt + (reading.completion or 0)
+
+    def defers(self, rough: int) -> bool:
+        """Whether an estimate above the threshold is to wait for a real reading."""
+        values = self.values
+        limit = values["threshold_tokens"]
+        if rough < limit:
+            return False
+        if values["awaiting_real_usage_after_compression"]:
+            return True
+        base = values["last_rough_tokens_when_real_prompt_fit"]
+        if not 0 < values["last_real_prompt_tokens"] < limit or base <= 0:
+            return False
+        if rough - base > max(GROWTH, int(limit * GROWTH_SHARE)):
+            return False
+        values["last_rough_tokens_when_real_prompt_fit"] = max(base, rough)
+        return True
+
+    def _unread(self) -> None:
+        for name in (
+            "last_prompt_tokens",
+            "last_completion_tokens",
+            "last_total_tokens",
+            "last_real_prompt_tokens",
+            "last_compression_rough_tokens",
+            "last_rough_tokens_when_real_prompt_fit",
+            "awaiting_real_usage_after_compression",
+            "_verify_compaction_cleared_threshold",
+        ):
+            self.values[name] = FIELDS[name]
+
+
+def threshold(length: int, share: float, reserved: int | None) -> int:
+    """From which prompt size on to compact: a share of what the output leaves, never the whole window."""
+    window = length - (reserved or 0)
+    if window <= 0:
+        window = length
+    wanted = max(int(window * share), SMALLEST)
+    return wanted if wanted < window else max(1, min(int(window * NEARLY_ALL), window - 1))

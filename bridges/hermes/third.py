@@ -1,0 +1,122 @@
+"""Context engines that others have written for the host: found by name, made for one agent.
+
+A name is looked for where the host looks for plugins: the directories `$HERMES_HOME/plugins/<name>`, then the entry
+points `hermes_agent.plugins`; `package.module:Class` names a class outright.  The plugin's own `register` is called
+with a stand-in for the host's context that keeps its context engine and hands everything else on.  Each agent gets a
+deep copy, as in the host, or where that fails an engine of a `register` of its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import importlib.util
+import logging
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from .hosted import Hosted
+
+__all__ = ["EngineNotFoundError", "keep_context", "third_party"]
+
+GROUP = "hermes_agent.plugins"
+
+log = logging.getLogger(__name__)
+_prototypes: dict[str, Any] = {}
+_lock = RLock()
+_host: list[Any] = [None]
+
+
+class EngineNotFoundError(LookupError):
+    """No context engine of that name can be had; the message says what was looked for."""
+
+
+class _StandIn:
+    """A plugin context that keeps the context engine."""
+
+    def __init__(self, host: Any) -> None:
+        self.engine: Any = None
+        self._host = host
+
+    def register_context_engine(self, engine: Any) -> None:
+        """Keep it."""
+        self.engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        if self._host is not None and hasattr(self._host, name):
+            return getattr(self._host, name)
+        return lambda *args, **kwargs: None
+
+
+def keep_context(ctx: Any) -> None:
+    """Remember the host's plugin context, for hooks, tools and commands of hosted plugins."""
+    _host[0] = ctx
+
+
+def third_party(name: str) -> Hosted:
+    """Host the context engine `name` for one agent; raises `EngineNotFoundError`."""
+    with _lock:
+        prototype = _prototypes.get(name)
+        if prototype is None:
+            prototype = _prototypes[name] = _found(name)
+        try:
+            engine = copy.deepcopy(prototype)
+        except Exception as error:  # noqa: BLE001 - whatever it holds that cannot be copied
+            log.debug("the context engine %s cannot be copied (%r); another one is made", name, error)
+            engine = _found(name)
+    return Hosted(name, engine)
+
+
+def _found(name: str) -> Any:
+    try:
+        if ":" in name:
+            module, _, attribute = name.partition(":")
+            return getattr(importlib.import_module(module), attribute)()
+        module_found = _directory(name) or _entry(name)
+    except Exception as error:
+        raise EngineNotFoundError(f"the context engine {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
+    if module_found is None:
+        raise EngineNotFoundError(
+            f"there is no context engine {name!r}: neither a directory plugins/{name} in the host's home, nor an installed"
+            f" plugin of that name; install it, or name a class as package.module:Class"
+        )
+    stand_in = _StandIn(_host[0])
+    try:
+        module_found.register(stand_in)
+    except Exception as error:
+        raise EngineNotFoundError(f"the plugin {name!r} failed to register: {type(error).__name__}: {error}") from error
+    if stand_in.engine is None:
+        raise EngineNotFoundError(f"the plugin {name!r} has registered no context engine")
+    return stand_in.engine
+
+
+def _entry(name: str) -> Any:
+    for entry in entry_points(group=GROUP):
+        if entry.name == name:
+            return entry.load()
+    return None
+
+
+def _directory(name: str) -> Any:
+    try:
+        from hermes_constants import get_hermes_home  # noqa: PLC0415 - the host, when it is there
+    except ImportError:
+        return None
+    path = Path(get_hermes_home()) / "plugins" / name / "__init__.py"
+    if Path(name).name != name or not path.is_file():
+        return None
+    module_name = f"hermes_dataspace_hosted.{name.replace('-', '_')}"
+    spec = importlib.util.spec_from_file_location(module_name, path, submodule_search_locations=[str(path.parent)])
+    if spec is None or spec.loader is None:
+        return None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    return module
