@@ -123,7 +123,5 @@ def _again() -> tuple[Slice, Slice]:
 ROWS: list[Row] = [
     _row("a compaction, recorded, at threshold", lambda: _until(_recorded(), THRESHOLD)),
     Times("the next one, with a summary", "20 ms or built-in", 1.0, _again, rounds=ROUNDS, grace=GRACE),
-    _row("a compaction, recorded, all at once", _recorded),
     _row("a compaction, made up, at threshold", lambda: _until(conversation(), THRESHOLD)),
-    _row("a compaction, made up, all at once", conversation),
 ]

@@ -89,6 +89,7 @@ class Own:
         values = self.values
         reading = read_usage("", 0, usage)
         prompt = None if reading is None else reading.prompt
+        compacted = values["awaiting_real_usage_after_compression"]
         values["awaiting_real_usage_after_compression"] = False
         values["_verify_compaction_cleared_threshold"] = False
         if reading is None or prompt is None:
@@ -96,10 +97,10 @@ class Own:
                 values["last_prompt_tokens"] = 0  # the host reckons for itself then
             return
         rough = values["last_compression_rough_tokens"]
-        fits = prompt < values["threshold_tokens"]
-        values["last_rough_tokens_when_real_prompt_fit"] = (
-            (values["last_rough_tokens_when_real_prompt_fit"] or rough) if fits else 0
-        )
+        if prompt >= values["threshold_tokens"]:
+            values["last_rough_tokens_when_real_prompt_fit"] = 0
+        elif compacted and rough > 0:
+            values["last_rough_tokens_when_real_prompt_fit"] = rough
         values["last_prompt_tokens"] = prompt
         values["last_real_prompt_tokens"] = prompt
         values["last_completion_tokens"] = reading.completion or 0

@@ -7,7 +7,7 @@ states have the same number only if they are equal, and each takes little room.
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
@@ -30,13 +30,16 @@ class States:
     def __init__(self) -> None:
         self._parts: dict[Hashable, int] = {}
         self._states: dict[tuple[int, ...], int] = {}
+        self._forms: _Forms | None = None
 
     def __len__(self) -> int:
         return len(self._states)
 
     def number(self, run: Run) -> int:
         """The number of the state that `run` is in."""
-        form = _Forms(run.omitted)
+        if self._forms is None:
+            self._forms = _Forms(run.omitted)
+        form = self._forms
         parts = [self._part(part) for part in form.space(run)]
         parts += [self._part(("remembered", form.of(part()))) for part in run.hidden]
         parts += [
@@ -59,34 +62,50 @@ class _Forms:
     def __init__(self, omitted: Mapping[type, frozenset[str]]) -> None:
         self._omitted = omitted
         self._within: set[int] = set()
+        self._ways: dict[type, Callable[[Any], Hashable]] = {}  # by class, for this is where the time goes
 
     def of(self, value: Any) -> Hashable:
         cls = type(value)
         if cls in PLAIN:
             return value  # type: ignore[no-any-return]
-        if cls in (bool, float) or isinstance(value, enum.Enum):
-            return (cls, value)
-        if id(value) in self._within:
-            return (cls, "around it")
-        self._within.add(id(value))
-        try:
-            return (cls, *self._composite(value, cls))
-        finally:
-            self._within.discard(id(value))
+        way = self._ways.get(cls)
+        if way is None:
+            way = self._ways[cls] = self._way(cls)
+        return way(value)
 
-    def _composite(self, value: Any, cls: type) -> list[Hashable]:
-        if isinstance(value, (tuple, list)):
-            return [self.of(item) for item in value]
-        if isinstance(value, (frozenset, set)):
-            return [frozenset(self.of(item) for item in value)]
+    def _way(self, cls: type) -> Callable[[Any], Hashable]:
+        of = self.of
+        if cls in (bool, float) or issubclass(cls, enum.Enum):
+            return lambda value: (cls, value)
+        if issubclass(cls, tuple):
+            return lambda value: (cls, *map(of, value))
+        if issubclass(cls, (frozenset, set)):
+            return self._once(lambda value: (cls, frozenset(map(of, value))))
+        if issubclass(cls, list):
+            return self._once(lambda value: (cls, *map(of, value)))
         if cls is dict:
-            return [item for pair in value.items() for item in (self.of(pair[0]), self.of(pair[1]))]
+            return self._once(lambda value: (cls, *map(of, value.items())))
         if attrs.has(cls):
             omitted = self._omitted.get(cls, frozenset())
-            return [self.of(getattr(value, a.name)) for a in attrs.fields(cls) if a.name not in omitted]
+            names = [a.name for a in attrs.fields(cls) if a.name not in omitted]
+            return self._once(lambda value: (cls, *[of(getattr(value, name)) for name in names]))
         if cls in (partial, MethodType, FunctionType):
-            return self._function(value, cls)
-        return self._living(value)
+            return self._once(lambda value: (cls, *self._function(value, cls)))
+        return lambda value: (cls, *self._living(value))
+
+    def _once(self, way: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
+        """The same for what may hold itself."""
+
+        def guarded(value: Any) -> Hashable:
+            if id(value) in self._within:
+                return (type(value), "around it")
+            self._within.add(id(value))
+            try:
+                return way(value)
+            finally:
+                self._within.discard(id(value))
+
+        return guarded
 
     def _function(self, value: Any, cls: type) -> list[Hashable]:
         if cls is partial:

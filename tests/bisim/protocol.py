@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dataspace import Appeared, Facet, Vanished, where
+from dataspace import Appeared, Facet, where
 from dataspace.testing import Run
 from engines.facts import (
     Answered,
@@ -47,7 +47,7 @@ DISTURBANCES = {
     "flapping": "the pressure falls below the low mark and rises again",
     "twice": "engines give each answer twice",
     "bad": "what the reviser makes of it is bad",
-    "decline": "every compressor declines once, and there is time for another round",
+    "fail": "every compressor fails once, and there is time for another round",
 }
 
 
@@ -76,7 +76,7 @@ class Engine:
         self.name = name
         self.role = role
         self.asked: list[int] = []  # the askings it knows of and has not answered
-        self.declines = int("decline" in world.disturbances and role == "compressor")
+        self.failures = int("fail" in world.disturbances and role == "compressor")
         self.me: Facet = world.run.ds.spawn(self.boot, name=name)
 
     def boot(self, me: Facet) -> None:
@@ -94,9 +94,9 @@ class Engine:
 
     def answer(self, asked: Asked) -> Answered:
         """Which answer it will be is clear when it is asked."""
-        if self.declines:
-            self.declines -= 1
-            return Answered(asked.sid, asked.ask, asked.n, self.name)
+        if self.failures:
+            self.failures -= 1
+            return Answered(asked.sid, asked.ask, asked.n, self.name, error="busy")
         words = " ".join(words_in(asked.messages))
         if self.role == "reviser" and "bad" in self.world.disturbances:
             words = f"bad {words}"
@@ -122,13 +122,13 @@ class Protocol:
         self.words = ["u1", "u2"]
         self.tell: Callable[[Facet, Answered], object] = lambda me, answer: me.send(answer)
         self.engines = [Engine(self, "a", "compressor"), Engine(self, "b", "compressor"), Engine(self, "r", "reviser")]
+        self.checked: Any = None
         self.history = [run.watch(cls) for cls in (Asked, ShouldCompress, Transcript, Compressed)]
         run.remembers(lambda: self.now, self.remembered_by_loop, self.remembered_by_engines)
         run.leave_out(Transcript, "rev")
         self.outside()
         run.always(self.nothing_is_lost_or_reordered)
-        run.always(self.numbers_are_new)
-        run.always(self.one_answer_each_and_the_right_one)
+        run.always(self.history_is_right)
         run.settled(self.nothing_is_stuck)
 
     # -- what may happen ----------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Protocol:
             outside("unplug", self.unplug, when=lambda: bool(run.ds.facts(where(Serving, engine="c"))))
         if has("late"):
             outside("deadline", partial(self.wait, 400.0), when=lambda: bool(run.ds.facts(Asked)))
-        if has("decline"):
+        if has("fail"):
             outside("pause", partial(self.wait, 30.0), when=lambda: bool(run.ds.facts(CompactionFailed)))
 
     def start(self) -> None:
@@ -195,7 +195,7 @@ class Protocol:
         )
 
     def remembered_by_engines(self) -> Any:
-        return self.words, [(engine.name, engine.asked, engine.declines) for engine in self.engines]
+        return self.words, [(engine.name, engine.asked, engine.failures) for engine in self.engines]
 
     # -- what must hold -----------------------------------------------------------------------------------------------
 
@@ -214,6 +214,14 @@ class Protocol:
             assert len(there) == len(self.words) or "loop" in self.run.ds.waiting(), (
                 f"{self.words} came, {there} is there"
             )
+
+    def history_is_right(self) -> None:
+        """What is true of all that has happened, looked at when something has."""
+        lengths = list(map(len, self.history))
+        if lengths != self.checked:
+            self.checked = lengths
+            self.numbers_are_new()
+            self.one_answer_each_and_the_right_one()
 
     def numbers_are_new(self) -> None:
         """No question and no asking has the number of an earlier one."""

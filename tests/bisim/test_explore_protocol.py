@@ -14,9 +14,10 @@ from dataspace import Facet
 from dataspace.testing import Failure, Run, explore, sample
 from engines.facts import Answered, Serving
 from engines.loop import events as e
-from engines.loop import offer, question, step
+from engines.loop import offer, question
 from engines.loop.actor import Loop
 from engines.loop.state import Conversation, Now, Question, Work
+from engines.loop.step import _HANDLERS
 from engines.messages import Messages
 from tests.bisim.protocol import DISTURBANCES, Protocol, giver_of, protocol, words_in
 from tests.loop_driver import rows
@@ -172,7 +173,7 @@ def test_answers_kept_as_equal_facts() -> None:
 
     There is no seam for this in the loop: the scenario's engines publish a fact of its own, which is handed to the loop.
     """
-    assert "nobody will answer it" in str(found("decline", scenario=keeping).error)
+    assert "nobody will answer it" in str(found("fail", scenario=keeping).error)
 
 
 def test_a_newcomer_not_told_what_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +186,7 @@ def test_a_newcomer_not_told_what_stands(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_an_asking_not_withdrawn_on_crash(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: that an engine is gone changes nothing about what it was asked."""
-    monkeypatch.setitem(step._HANDLERS, e.EngineCeased, lambda s, _event, _now: s)
+    monkeypatch.setitem(_HANDLERS, e.EngineCeased, lambda s, _event, _now: s)
     assert "and it is gone" in str(found("crash").error)
 
 
@@ -222,7 +223,7 @@ def test_messages_that_came_meanwhile_lost(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_newcomer_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: an engine that begins to serve is not asked what nobody could answer."""
-    monkeypatch.setitem(step._HANDLERS, e.EngineBegan, lambda s, _event, _now: s)
+    monkeypatch.setitem(_HANDLERS, e.EngineBegan, lambda s, _event, _now: s)
     assert "was not even asked" in str(found("crash", "swap").error)
 
 
