@@ -15,11 +15,10 @@ def view(s: Conversation) -> tuple[Any, ...]:
     """The facts that stand, in the order in which they are to appear; an unchanged fact is the same object again."""
     if not s.active:
         return (s.session,)
-    standing = (s.session, s.budget, s.usage, s.transcript, s.compressed, s.failed, s.blocked)
-    facts: list[Any] = [fact for fact in standing if fact is not None]
     q = s.question
-    if q is not None:
-        facts.append(q.fact)
+    asked = None if q is None else q.fact  # before what became of it
+    standing = (s.session, s.budget, s.usage, s.transcript, s.compressed, asked, s.failed, s.blocked)
+    facts: list[Any] = [fact for fact in standing if fact is not None]
     facts.extend(work.fact for work in s.shadows)
     if q is not None and q.work is not None:
         facts.append(q.work.fact)
