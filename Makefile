@@ -62,7 +62,7 @@ bench: setup ## cost against its floor and peers
 	$(BIN)/python -m benchmarks
 
 deep: setup ## many more examples, slow tests included
-	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q
+	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -o faulthandler_timeout=0
 
 record: setup ## record the demo's session anew with the real host
 	$(BIN)/python -m tests.hermes.record

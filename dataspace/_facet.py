@@ -19,7 +19,7 @@ from ._leaves import record_of
 from ._lifetime import Lifetime
 from ._pattern import Pattern, pattern_of
 from ._state import State
-from ._tasks import Changes, Task, done, is_async
+from ._tasks import Changes, Task, check_async, done, is_async
 from ._turn import Turn
 from .errors import Stopped
 
@@ -199,6 +199,7 @@ class Facet(Lifetime):
 
         An exception crashes the actor.  `context` gives the context variables to run it in.
         """
+        check_async(fn)
         if not self._may_act():
             return
         self._check_runtime("a task")

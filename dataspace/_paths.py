@@ -12,6 +12,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ._values import PLAIN, Key, Kind, canon, kind_of
+from .errors import NotAFact
 
 if TYPE_CHECKING:
     from ._leaves import Record
@@ -108,4 +109,7 @@ def _look_up(value: Any, path: Path, nowhere: object) -> Hashable:
             value = getattr(value, step)
         elif type(value) is not step:
             return nowhere
-    return path[-1] if isinstance(path[-1], type) else canon(value)
+    try:
+        return path[-1] if isinstance(path[-1], type) else canon(value)
+    except NotAFact:  # a reading that cannot be compared is like no literal
+        return nowhere

@@ -177,6 +177,10 @@ def where(cls: type[T], /, **fields: Any) -> Pattern[T]:
         if name not in kind.fields:
             has = ", ".join(kind.fields) or "none"
             raise PatternError(f"{cls.__qualname__} has no field {name!r}; it has: {has}")
+    quoted: Any = fields.get("pattern")
+    if cls is Observe and (isinstance(quoted, Pattern) or is_fact_class(quoted)):
+        # What stands there is a pattern, never a fact: so the pattern itself is meant.
+        fields["pattern"] = literal(pattern_of(quoted))
     try:
         return Pattern(cls, {name: _part(value, f"{cls.__qualname__}.{name}") for name, value in fields.items()})
     except RecursionError:

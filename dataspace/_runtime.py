@@ -14,6 +14,7 @@ from ._dataspace import Dataspace, Statistics
 from ._facet import Facet
 from ._pattern import Pattern
 from ._trio import TrioRuntime
+from .errors import TurnError
 
 __all__ = ["AsyncDataspace", "run_dataspace"]
 
@@ -79,6 +80,11 @@ async def run_dataspace(
     on_crash: Callable[[Crashed, BaseException], object] | None, max_depth: int, max_turns: int
 ) -> AsyncIterator[AsyncDataspace]:
     """What `open_dataspace` opens."""
+    if not trio.lowlevel.in_trio_run():
+        raise TurnError(
+            "open_dataspace() needs trio: start the program with trio.run(main); from an asyncio program, run it in a "
+            "thread of its own and come in with from_thread"
+        )
     core = Dataspace(on_crash=on_crash or log_crash, max_depth=max_depth, max_turns=max_turns)
     failure: BaseException | None = None
     try:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ._facet import Facet
     from ._pattern import Pattern
 
-__all__ = ["Appeared", "Change", "Changes", "Heard", "Runtime", "Task", "Vanished", "done", "is_async"]
+__all__ = ["Appeared", "Change", "Changes", "Heard", "Runtime", "Task", "Vanished", "check_async", "done", "is_async"]
 
 T = TypeVar("T")
 
@@ -94,3 +94,12 @@ def is_async(fn: Any) -> bool:
     while isinstance(fn, functools.partial):
         fn = fn.func
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(type(fn), "__call__", None))  # noqa: B004 - the method itself is asked about
+
+
+def check_async(fn: Any) -> None:
+    """Raise `TypeError` for what cannot be a task: at the call, not when the task would have begun."""
+    if inspect.iscoroutine(fn):
+        fn.close()
+        raise TypeError(f"task takes an async function and its arguments, not the call of one: {fn!r}")
+    if not callable(fn):
+        raise TypeError(f"task takes an async function, not {fn!r}")

@@ -199,7 +199,7 @@ class Turns:
             if actions:
                 self._commit(actor, actions, caused(observer, kind, cause))
             elif kind is CALL and not actor.keep:
-                self._check_idle(actor, cause)
+                self._check_idle(actor, caused(observer, kind, cause))
 
     def _overrun(self, kind: str, observers: tuple[Any, ...], cause: Cause | None) -> Cause | None:
         """One outside event caused too much: crash who goes on, and begin to count anew.

@@ -79,14 +79,21 @@ def canon(value: Any, where: str = "the value") -> Hashable:
 
 def _comparable(value: Any, where: str) -> Any:
     """`value`, if it can be looked up again: a commit, which files it, must not fail any more."""
+    _check_itself(value, where)
     try:
         hash(value)
+    except Exception as error:
+        raise NotAFact(f"{where}, a {type(value).__qualname__}, cannot be hashed: {error}") from error
+    return value
+
+
+def _check_itself(value: Any, where: str) -> None:
+    try:
         itself = bool(value == value)  # noqa: PLR0124 - NaN is not, in every type that has one
     except Exception as error:
-        raise NotAFact(f"{where}, a {type(value).__qualname__}, cannot be compared and hashed: {error}") from error
+        raise NotAFact(f"{where}, a {type(value).__qualname__}, cannot be compared: {error}") from error
     if not itself:
         _refuse_nan(where)
-    return value
 
 
 def _refuse_nan(where: str) -> NoReturn:
@@ -145,11 +152,17 @@ class Kind:
     def _careful_key(self, fact: Any, where: str | None = None) -> Key:
         where = where or self.cls.__qualname__
         try:
-            # Readings take no part in the key, but what is published may not change either.
-            forms = {name: canon(getattr(fact, name), f"{where}.{name}") for name in self.fields}
+            forms = {name: self._form(name, getattr(fact, name), f"{where}.{name}") for name in self.fields}
         except RecursionError:
             raise NotAFact(f"{where} is nested too deeply to be published") from None
         return tuple([forms[name] for name in self.identity])
+
+    def _form(self, name: str, value: Any, where: str) -> Hashable:
+        """Readings take no part in the key, so they need not be hashed; but what is published may not change either."""
+        if type(value) in _immutable and name not in self.identity:
+            _check_itself(value, where)
+            return None
+        return canon(value, where)
 
 
 def _key_maker(fields: tuple[str, ...], identity: tuple[str, ...], careful: Callable[..., Key]) -> Callable[..., Key]:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context
 from types import CoroutineType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from dataspace import Facet, where
 from engines.context import AskerContext
@@ -36,6 +36,10 @@ def serve(
     The engine is said to be `Serving` once it has heard of what stood when it came.  `sid` None: for everybody.
     `seconds` is how long an answer may take it; what the loop grants is in `asked.seconds`.
     """
+    if role not in get_args(Role):
+        raise ValueError(f"role is one of {', '.join(get_args(Role))}, not {role!r}")
+    if not callable(work):
+        raise TypeError(f"serve takes the function that does the work, not {work!r}")
     pattern = where(Asked, to=me.name, role=role) if sid is None else where(Asked, to=me.name, role=role, sid=sid)
     me.during(pattern, _asynchronous(work) if is_async(work) else _synchronous(work))
     me.later(lambda: me.publish(Serving(me.name, role, sid, seconds=seconds)))

@@ -149,13 +149,17 @@ def observe(ctx: Context, pattern: Pattern[Any] | type | str, fn: Callable[..., 
     A message counts as appearing.  What stands comes first.  The handle returned ends it with `un_observe`; if `fn`
     raises, this observer crashes and no other: the error is shown, and `Crashed` stands.
     """
+    if not isinstance(ctx, Context):
+        raise TypeError(f"observe takes what ctx_dataspace() gave, a pattern and a function; the first is {ctx!r}")
     if is_async(fn) or not callable(fn):
-        raise TypeError(f"observe takes a synchronous function, not {fn!r}")
+        raise TypeError(f"observe takes a synchronous function, not {fn!r}; async work needs open_dataspace()")
     return ctx._observe(_read(pattern), fn)
 
 
 def un_observe(handle: Facet) -> None:
     """End what `observe` began; a second time nothing happens."""
+    if not isinstance(handle, Facet):
+        raise TypeError(f"un_observe takes what observe gave, not {handle!r}")
     handle.stop()
 
 

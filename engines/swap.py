@@ -39,6 +39,8 @@ async def swap(
     it is not the actor that is plugged (but one that a supervisor starts).  If the newcomer crashes, ends or does not
     serve within `timeout` seconds, it is stopped, `SwapError` raised, and the old one stays; so too on cancellation.
     """
+    if not (old is None or isinstance(old, Facet)):
+        raise TypeError(f"old is what spawn or swap returned for the engine, not {old!r}")
     new = None if boot is None else await _plug(ds, boot, args, name, serves, timeout)
     if old is not None:
         await old.stop()

@@ -329,7 +329,7 @@ def test_during_is_a_lifetime_a_fact() -> None:
         facet.publish(Holder(fact.x))
         listen(facet, Holder, log, who=str(fact.x))
 
-    worker.during(Fact, body)
+    handle = worker.during(Fact, body)
     before = ds.statistics()
     one, two = me.publish(Fact(1)), me.publish(Fact(2))
     me.retract(one)
@@ -339,6 +339,8 @@ def test_during_is_a_lifetime_a_fact() -> None:
     assert log == [("2", "!", Holder("x"))]
     me.retract(two)
     assert ds.statistics() == before
+    assert not handle.lifetimes  # type: ignore[attr-defined]
+    assert not worker.children
 
 
 def test_during_bodies_nest() -> None:

@@ -263,6 +263,45 @@ def test_facts_without_the_path_of_a_pattern_take_no_place_beside_it() -> None:
     assert ds.statistics().leaves == before + 2
 
 
+def test_patterns_that_are_gone_cost_nothing_however_many_there_were() -> None:
+    """What a publish costs does not grow with the kinds of patterns that came and went before."""
+    names = [f"f{n}" for n in range(12)]
+    wide = frozen(type("Wide", (), {"__annotations__": dict.fromkeys(names, object), **dict.fromkeys(names, 0)}))
+    ds, _ = make()
+    me, ear = ds.actor("me"), ds.actor("ear")
+    costs = []
+    for others in (names[1:3], names[3:]):
+        for first in names:
+            for second in others:
+                ear.retract(ear.observe(where(wide, **{first: 1, second: 2})))
+        costs.append(calls(lambda: me.retract(me.publish(wide()))))
+    few, many = costs
+    assert many <= 1.05 * few
+
+
+def test_many_facts_under_one_constant_come_and_go() -> None:
+    """Past the size where the index changes how it keeps them, facts are found and heard, oldest first, and go one by one."""
+    ds, _ = make()
+    me, ear = ds.actor("me"), ds.actor("ear")
+    before = ds.statistics()
+    pattern = where(Holder, y=1)
+    watching = ear.observe(pattern)
+    handles = [me.publish(Holder(n, 1)) for n in range(30)]
+    for n in range(0, 30, 3):
+        me.retract(handles[n])
+    me.publish(Holder(0, 1))
+    left = [Holder(n, 1) for n in (*(n for n in range(30) if n % 3), 0)]
+    log: list[Any] = []
+    ear.retract(ear.observe(pattern, appeared=log.append))
+    assert log == list(ds.facts(pattern)) == left
+    ear.retract(watching)
+    assert list(ds.facts(pattern)) == left
+    for handle in list(me.handles):
+        me.retract(handle)
+    assert ds.facts(pattern) == ()
+    assert ds.statistics() == before
+
+
 def test_idle_shapes_do_not_push_out_those_in_use() -> None:
     """Shapes that are observed stay, whatever comes and goes beside them."""
     names = [f"f{n}" for n in range(12)]

@@ -84,6 +84,7 @@ async def test_the_last_scale_measures_what_was_answered_late() -> None:
     (first, *_) = done.story.compactions
     assert 1 == first.ask
     assert first.tokens_before > 800  # at the crossing it had been a little over 300
+    assert first.tokens_before == done.story.peak
 
 
 async def test_a_swap_at_a_crossing_comes_just_before_it() -> None:

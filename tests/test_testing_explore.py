@@ -343,6 +343,26 @@ def test_a_watcher_sees_what_is_committed_and_is_no_choice() -> None:
     assert 1 == explore(scenario, hashing=False).check().schedules
 
 
+def test_a_watcher_can_keep_what_it_likes() -> None:
+    """With `note` nothing is kept for the states; an error in it is what the schedule fails with."""
+
+    def scenario(run: Run, most: int) -> None:
+        count = 0
+
+        def note(change: object) -> None:
+            nonlocal count
+            count += 1
+            assert count <= most, f"{change} is one too many"
+
+        host = run.ds.actor("host")
+        assert [] == run.watch(Ping, note)
+        run.outside("host", *[partial(host.send, Ping(n)) for n in range(3)])
+        run.remembers(lambda: count)
+
+    assert 4 == explore(partial(scenario, most=3)).check().states
+    assert "Heard(fact=Ping(n=2" in str(failure_of(explore(partial(scenario, most=2))).error)
+
+
 def test_checks_come_at_their_time() -> None:
     """`always` after every step, `settled` when all inboxes are empty, `finished` when nothing can happen any more."""
     calls: list[str] = []
@@ -428,6 +448,31 @@ def test_a_failing_schedule_is_found_shrunk_and_replayed() -> None:
         replay(racing, failure.schedule)
 
 
+def test_steps_that_a_failure_does_not_need_are_left_out() -> None:
+    """However a schedule was drawn, what is given back is the message and the receiver that should not be first."""
+    shrunk = {failure_of(sample(racing, 100, seed=seed)).schedule for seed in range(20)}
+    assert {("@host", "r1"), ("@host", "r2")} == shrunk
+
+
+def test_what_shrinks_to_another_failure_is_not_shrunk() -> None:
+    """Without its first step a schedule may fail in another way: then the step is needed."""
+
+    def scenario(run: Run) -> None:
+        log: list[int] = []
+
+        def second() -> None:
+            if not log:
+                raise KeyError("another failure")
+            raise ValueError("the failure")
+
+        run.outside("a", lambda: log.append(1))
+        run.outside("b", second)
+
+    failure = failure_of(explore(scenario, hashing=False))
+    assert ("@a", "@b") == failure.schedule
+    assert isinstance(failure.error, ValueError)
+
+
 def test_a_failing_schedule_is_a_program() -> None:
     """The script of a failure, run as it is, fails with it; each step says what happens in it."""
     failure = failure_of(explore(racing))
@@ -439,18 +484,25 @@ def test_a_failing_schedule_is_a_program() -> None:
 
 
 def test_the_program_says_how_a_scenario_was_made() -> None:
-    """Arguments given with `partial` are written down; what cannot be imported is marked."""
-    failing = Failure(partial(independent, count=3), ("@host", "r2"), AssertionError("x" * 500))
-    assert "from functools import partial" in failing.script()
-    assert "partial(independent, count=3)" in failing.script()
-    assert all(len(line) <= 120 for line in failing.script().splitlines())
+    """Arguments given with `partial` are written down or imported; what cannot be is marked, and named."""
 
     def local(run: Run) -> None:
         independent(run, 1)
 
-    script = Failure(local, ('@"', "nobody"), AssertionError()).script()
-    assert "# test_the_program_says_how_a_scenario_was_made.<locals>.local cannot be imported" in script
-    compile(script, "script", "exec")
+    for scenario, said in (
+        (partial(independent, count=3), "    partial(independent, count=3),"),
+        (partial(receivers, count=1, heard=nothing), "    partial(receivers, count=1, heard=nothing),"),
+        (partial(partial(receivers, count=1), heard=BOX.put), "    partial(receivers, count=1, heard=put),"),
+        (partial(independent, count=BOX), "    partial(independent, count=Box),"),
+        (local, "    local,"),
+    ):
+        script = Failure(scenario, ("@host", '@"', "nobody"), AssertionError("x" * 500)).script()
+        assert said in script.splitlines()
+        assert "from functools import partial" in script or scenario is local
+        assert scenario is not local or "cannot be imported: bring it as `local`" in script
+        assert all(len(line) <= 120 for line in script.splitlines())
+        compile(script, "script", "exec")
+    assert f"from {__name__} import nothing" in Failure(partial(receivers, heard=nothing), (), ValueError()).script()
 
 
 def test_check_raises_the_program_and_gives_the_report_otherwise() -> None:
@@ -583,6 +635,33 @@ class Box:
 BOX = Box()
 
 
+HOST = {n: Dataspace().actor(f"host {n}") for n in (1, 2)}  # of another dataspace: only what is closed over differs
+
+
+def around(n: int) -> list[Any]:
+    """A list that holds itself."""
+    items: list[Any] = [n]
+    items.append(items)
+    return items
+
+
+def empty() -> Callable[[], object]:
+    """A function that closes over a variable which is never set."""
+    if HOST:
+
+        def function() -> object:
+            return never
+
+        return function
+    never = 1
+    return empty
+
+
+def test_a_variable_that_is_not_set_is_nothing() -> None:
+    """A function may close over what does not exist yet."""
+    assert explore(partial(deferring, fn=lambda _n: closing(empty()))).check().states == 7
+
+
 def deferring(run: Run, fn: Callable[[int], Callable[[], object]]) -> None:
     """Of two turns that are asked for, with 1 or 2 in them, only the first comes to be."""
     me = run.ds.actor("me")
@@ -598,29 +677,44 @@ def deferring(run: Run, fn: Callable[[int], Callable[[], object]]) -> None:
     run.remembers()
 
 
-def boxed(n: int) -> Callable[[], object]:
-    """A function that closes over an object which is no value."""
-    box = Box(n)
-    return lambda: box
+def closing(value: object) -> Callable[[], object]:
+    """A function that closes over a value."""
+    return lambda: value
+
+
+def by_default(value: object) -> Callable[[], object]:
+    """A function with a value as a default."""
+
+    def function(value: object = value) -> object:
+        return value
+
+    return function
 
 
 @pytest.mark.parametrize(
     "fn",
     [
-        lambda n: lambda: n,
-        lambda n: lambda m=n: m,
+        closing,
+        by_default,
         lambda n: partial(nothing, n),
         lambda n: partial(nothing, key=n),
         lambda n: partial(BOX.put, n),
-        lambda n: lambda items=[(n, {n: {n}})]: items,
-        lambda n: lambda ping=Ping(1, note=n): ping,
-        lambda n: lambda number=complex(n): number,
+        lambda n: closing([(n, {n: {n}})]),
+        lambda n: closing(Ping(1, note=n)),
+        lambda n: closing(complex(n)),
+        lambda n: closing(n == 1),
+        lambda n: closing(around(n)),
+        lambda n: closing(HOST[n].publish(Ping(n))),
+        lambda n: closing(HOST[n].observe(where(Ping, n=n), nothing)),
     ],
-    ids=["closure", "default", "partial", "keyword", "method", "containers", "reading", "immutable"],
+    ids=[
+        *("closure", "default", "partial", "keyword", "method", "containers", "reading", "immutable"),
+        *("flag", "cycle", "handle", "observer"),
+    ],
 )
 def test_states_differ_in_what_is_waited_for(fn: Callable[[int], Callable[[], object]]) -> None:
     """Turns asked for with `later` are told apart by the values in them; objects that are no values look alike."""
-    alike = explore(partial(deferring, fn=boxed)).states
+    alike = explore(partial(deferring, fn=lambda n: closing(Box(n)))).states
     assert alike < explore(partial(deferring, fn=fn)).states
 
 

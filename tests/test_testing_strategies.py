@@ -10,6 +10,7 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from dataspace import CAPTURE, Dataspace, Pattern, where
+from dataspace._pattern import Literal as Literal_
 from dataspace.testing.strategies import facts, matching, patterns, values
 from engines.facts import FACTS, Asked
 from engines.messages import Messages
@@ -84,8 +85,14 @@ def test_any_pattern_is_one_that_can_be_observed(pattern: Pattern[Any], fact: An
         lambda p: isinstance(p.parts.get("either"), Pattern) and p.parts["either"].cls is Node,
         lambda p: "many" in p.parts and p.parts["many"] is not CAPTURE,
         lambda p: len(p.captures) > 2,
+        lambda p: isinstance(p.parts.get("reading"), Literal_) and p.parts["reading"].value is CAPTURE,
+        lambda p: isinstance(p.parts.get("reading"), Literal_) and p.parts["reading"].value is Node,
+        lambda p: isinstance(p.parts.get("reading"), Literal_) and isinstance(p.parts["reading"].value, Pattern),
     ],
-    ids=["any", "capture", "captures within", "a class of a union", "literal", "many captures"],
+    ids=[
+        *("any", "capture", "captures within", "a class of a union", "literal", "many captures"),
+        *("a quoted capture", "a quoted class", "a quoted pattern"),
+    ],
 )
 def test_every_kind_of_pattern_is_drawn(wanted: Any) -> None:
     """Bare, capturing, nested, through unions, with literals."""

@@ -216,6 +216,11 @@ def test_the_context_of_an_asking_stays_at_home() -> None:
 # -- what is refused on the way out -----------------------------------------------------------------------------------
 
 
+def other(name: str, **attributes: Any) -> type:
+    """A fact class made on the spot."""
+    return attrs.make_class(name, attributes, frozen=True)
+
+
 class Colour(enum.Enum):
     RED = 1
 
@@ -231,6 +236,7 @@ class Colour(enum.Enum):
         (Observe(where(Budget), "a"), "$.pattern", "there is no fact 'budget'"),
         (Observe(where(Leaf, x=literal(1j)), "a"), "$.pattern", "cannot be written as text"),
         (Observe(where(Leaf, x=literal(int)), "a"), "$.pattern", ""),
+        (Observe(where(other("Leaf")), "a"), "$.pattern", "'(leaf)' would not be read as the same pattern"),
     ],
 )
 def test_what_has_no_json_form_is_refused(fact: Any, path: str, problem: str) -> None:
@@ -242,8 +248,21 @@ def test_what_has_no_json_form_is_refused(fact: Any, path: str, problem: str) ->
     assert str(caught.value).startswith(f"{path}: ")
 
 
+@frozen
+class Bottomless:
+    """A class that never comes to an end with its checks."""
+
+    n: int = field()
+
+    @n.validator
+    def _check(self, attribute: Any, n: int) -> None:
+        self._check(attribute, n)
+
+
 def test_what_is_nested_too_deeply_is_refused() -> None:
     """In both directions, and not with the interpreter's own error."""
+    with pytest.raises(WireError, match="nested too deeply"):
+        Wire([Bottomless]).load({"fact": "Bottomless", "n": 1})
     value: Any = ()
     for _ in range(100_000):
         value = (value,)
@@ -479,11 +498,6 @@ def test_an_annotation_without_a_json_form_is_refused_when_it_matters() -> None:
     for data in ({"fact": "When", "day": "2026-08-01", "items": []}, {"fact": "When", "day": {}, "items": [1]}):
         with pytest.raises(WireError, match=r"\$.day: there is no JSON form for .*date.*values="):
             Wire([When]).load(data)
-
-
-def other(name: str, **attributes: Any) -> type:
-    """A fact class made on the spot."""
-    return attrs.make_class(name, attributes, frozen=True)
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,9 @@ class Story:
         self.compactions.append(done)
         self._engine(result.by).compactions += 1
         self.pressure = done.tokens_after
+        self.peak = max(
+            self.peak, done.tokens_before
+        )  # more than the last reading, where the question had stood a while
         return _told(
             "compressed", ask=done.ask, by=done.by, before=done.tokens_before, after=done.tokens_after, seconds=seconds
         )

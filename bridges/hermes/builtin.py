@@ -13,6 +13,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from .host import auxiliary, compression, resolve_threshold
 from .hosted import Hosted, shallow_twin
 
 __all__ = ["KIND", "builtin", "configured"]
@@ -25,10 +26,8 @@ log = logging.getLogger(__name__)
 
 def builtin(config: Mapping[str, Any], told: Mapping[str, Any]) -> Hosted:
     """Host the built-in compressor; `told` are the arguments of the host's `update_model`."""
-    from agent.context_compressor import ContextCompressor  # noqa: PLC0415 - the host, when it is there
-
     model = {name: told.get(name, "") for name in ("model", "base_url", "api_key", "provider", "api_mode")}
-    engine = ContextCompressor(
+    engine = compression().ContextCompressor(
         **model,
         config_context_length=told.get("context_length"),
         quiet_mode=True,
@@ -54,15 +53,12 @@ def configured(config: Mapping[str, Any], model: str, provider: str) -> dict[str
 def _threshold(block: Mapping[str, Any], model: str, provider: str) -> float:
     threshold = float(block.get("threshold", 0.50))
     try:
-        from agent import auxiliary_client as rules  # noqa: PLC0415
-        from agent.agent_init import _resolve_compression_threshold as resolve  # noqa: PLC0415
-
+        rules = auxiliary()
         particular = rules._compression_threshold_for_model(
             model, provider, allow_codex_gpt55_autoraise=_yes(block.get("codex_gpt55_autoraise", True))
         )
         raises = rules._is_codex_gpt54_or_gpt55(model, provider) or rules._is_codex_spark(model, provider)
-        resolved, _notice = resolve(threshold, particular, model=model, is_codex_autoraise=raises)
-        return float(resolved)
+        return resolve_threshold(threshold, particular, model, raises=bool(raises))
     except Exception as error:  # noqa: BLE001 - the host, too, goes on with what the user has set
         log.debug("no particular threshold for %s: %r", model, error)
         return threshold

@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
+from typing import Any
 
 from attrs import evolve, field, frozen
 
@@ -75,23 +76,25 @@ class Cell:
     are about to serve.  `judges` holds what judges the answers of an engine, by name; others are judged strictly.
     """
 
-    def __init__(self, started: dict[str, object], kinds: tuple[str, ...], deadline: float) -> None:
+    def __init__(self, started: Mapping[str, Any], kinds: tuple[str, ...], deadline: float) -> None:
         self.sid = f"hermes-{next(_numbers)}"
         self.kinds = kinds
         self.names = {kind: f"{kind}#{self.sid.removeprefix('hermes-')}" for kind in kinds}
         self.engines = Engines(compressors=tuple(self.names.values()))
+        self.first = next(iter(self.names.values()), "")
+        """The compressor in charge: the first that serves, in configured order."""
+        self.resting: frozenset[str] = frozenset()
+        """Compressors that hold themselves back now; they are asked last."""
         self.judges: dict[str, Accept] = {}
         self.lock = threading.RLock()
         self.shown: deque[Shown] = deque()
         self.posted = False
         self.post: Callable[[], object] | None = None
         self.waiter: Waiter | None = None
-        self._own_guards = Policy(
-            owned=False, compressors=kinds, deadline=deadline, accept=self._accept, guards=True
-        )
+        self._own_guards = Policy(owned=False, compressors=kinds, deadline=deadline, accept=self._accept, guards=True)
         self._no_guards = evolve(self._own_guards, guards=False)
         self.guarded = True
-        event = SessionStarted(self.sid, at=time.monotonic(), **started)  # type: ignore[arg-type]
+        event = SessionStarted(self.sid, at=time.monotonic(), **started)
         self.state = begin(event)
         self.shown.append(Shown(self.state))
 
@@ -135,10 +138,19 @@ class Cell:
         post()
 
     def choose(self, engines: Engines) -> None:
-        """Who serves, sorted as configured: the given order among equals, kinds that are not configured last."""
+        """Who serves, in configured order; the given order among equals, and kinds that are not configured last."""
         order = {kind: place for place, kind in enumerate(self.kinds)}
         sort = sorted(engines.compressors, key=lambda name: order.get(kind_of(name), len(order)))
+        self.first = sort[0] if sort else ""
+        sort.sort(key=lambda name: name in self.resting)
         self.engines = evolve(engines, compressors=tuple(sort))
+
+    def show_all(self) -> None:
+        """Somebody new shows this conversation: the state as it is, if nothing else is to be shown."""
+        with self.lock:
+            self.posted = False
+            if not self.shown:
+                self.shown.append(Shown(self.state))
 
     def wait_for(self, waiter: Waiter | None) -> None:
         """A compress call begins (or, with None, is over); one that still waited is told that it was superseded."""

@@ -14,7 +14,7 @@ from dataspace import Facet
 from engines.facts import Serving
 from engines.loop import Policy
 from engines.loop.actor import Loop
-from engines.loop.events import Event
+from engines.loop.events import Event, SessionEnded
 from engines.supervisor import supervised
 
 from .cell import Cell, Waiter
@@ -37,7 +37,9 @@ class Desk(Loop):
         if cell.sid in self._cells:
             return
         self._cells[cell.sid] = cell
-        self._draw(cell)
+        cell.show_all()
+        with self.me.turn():
+            self._draw(cell)
         self._plugged[cell.sid] = [
             self.me.spawn(supervised(boot, name=name), name=f"supervisor of {name}") for name, boot in boots.items()
         ]
@@ -57,6 +59,11 @@ class Desk(Loop):
             self._draw(cell)
 
         self.me.later(put)
+
+    def finish(self, cell: Cell) -> None:
+        """Nobody can come for this conversation any more."""
+        self.me.later(partial(cell.happen, SessionEnded(cell.sid)))
+        self.draw(cell)
 
     def unplug(self, sid: str) -> None:
         """Stop the engines that were plugged in for a conversation."""

@@ -51,7 +51,7 @@ FIELDS: dict[str, Any] = {
 }
 """Every attribute with what it is before anything has happened."""
 
-VERDICT = tuple(name for name in FIELDS if name.startswith("_last_"))
+VERDICT = tuple(name for name in FIELDS if name.startswith("_last_"))  # no reading begins with an underscore
 """What the host looks at after a compress call."""
 
 

@@ -105,8 +105,9 @@ class Hosted:
             told = self.call if focus is None else {**self.call, "focus_topic": focus}
             # The host's own call looks the same: the optional arguments are filtered by the signature.
             return engine.compress(rows, **accepted(engine.compress, told))
-        except Exception as error:
-            raise HostedError(self._cleaned(error)) from None
+        except BaseException as error:  # noqa: BLE001 - even an exit is this engine's affair; its words may hold secrets
+            # By the name it had: this is what a user gets to read.
+            raise type(type(error).__name__, (HostedError,), {})(self._cleaned(str(error))) from None
         finally:
             self._returned(number)
 
@@ -173,15 +174,15 @@ class Hosted:
         for name, args, kwargs in missed:
             self.cheap(name, *args, **kwargs)
 
-    def _cleaned(self, error: BaseException) -> str:
-        text = redact(f"{type(error).__name__}: {error}")
+    def _cleaned(self, text: str) -> str:
+        text = redact(text)
         key = self.secret()
         return text.replace(key, "[redacted]") if len(key) > 3 else text
 
     def _complain(self, name: str, error: Exception) -> None:
         if name not in self._failed:
             self._failed.add(name)
-            log.warning("the context engine %s failed in %s: %s", self.kind, name, self._cleaned(error))
+            log.warning("the context engine %s failed in %s: %s", self.kind, name, self._cleaned(f"{type(error).__name__}: {error}"))
 
 
 def accepted(method: Callable[..., Any], told: Mapping[str, Any]) -> dict[str, Any]:

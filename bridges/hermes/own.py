@@ -12,7 +12,7 @@ from typing import Any
 
 from engines.loop.pressure import read_usage
 
-from .fields import FIELDS
+from .fields import FIELDS, VERDICT
 
 __all__ = ["Own"]
 
@@ -27,9 +27,7 @@ class Own:
 
     def __init__(self, percent: float = 0.5, first: int = 3, last: int = 20, max_tokens: int | None = None) -> None:
         self.values: dict[str, Any] = dict(FIELDS)
-        self.values.update(
-            threshold_percent=percent, protect_first_n=first, protect_last_n=last, max_tokens=max_tokens
-        )
+        self.values.update(threshold_percent=percent, protect_first_n=first, protect_last_n=last, max_tokens=max_tokens)
         self._percent = percent  # as configured, or as the host has set it since
         self._set_by_host = False
 
@@ -67,21 +65,18 @@ class Own:
     def reset(self) -> None:
         """A new session."""
         self._unread()
-        for name in ("compression_count", "_ineffective_compression_count", "_context_probed", "_context_probe_persistable"):
+        for name in (
+            "compression_count",
+            "_ineffective_compression_count",
+            "_context_probed",
+            "_context_probe_persistable",
+        ):
             self.values[name] = FIELDS[name]
         self.verdict()
 
     def verdict(self, **told: Any) -> None:
         """What the host is to see of a compress call; what is not told is as if all were well."""
-        for name in (
-            "_last_compress_aborted",
-            "_last_summary_error",
-            "_last_compression_made_progress",
-            "_last_summary_fallback_used",
-            "_last_summary_dropped_count",
-            "_last_aux_model_failure_model",
-            "_last_aux_model_failure_error",
-        ):
+        for name in VERDICT:
             self.values[name] = told.get(name, FIELDS[name])
 
     def read_usage(self, usage: Mapping[str, Any]) -> None:
@@ -93,8 +88,7 @@ class Own:
         values["awaiting_real_usage_after_compression"] = False
         values["_verify_compaction_cleared_threshold"] = False
         if reading is None or prompt is None:
-            if values["last_prompt_tokens"] < 0:
-                values["last_prompt_tokens"] = 0  # the host reckons for itself then
+            values["last_prompt_tokens"] = max(values["last_prompt_tokens"], 0)  # the host reckons for itself then
             return
         rough = values["last_compression_rough_tokens"]
         if prompt >= values["threshold_tokens"]:

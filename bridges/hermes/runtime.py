@@ -15,11 +15,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    import trio
+
     from dataspace._runtime import AsyncDataspace
 
     from .desk import Desk
 
-__all__ = ["Runtime", "current_runtime"]
+__all__ = ["Runtime", "current_runtime", "running", "shut_down"]
 
 MOST_STARTS = 3
 """How often a runtime that has died is replaced in one process."""
@@ -35,8 +37,9 @@ class Runtime:
         self.dead = False
         self.ds: AsyncDataspace | None = None
         self.desk: Desk | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finaliser may come in while its thread is in here
         self._ident = 0
+        self._scope: trio.CancelScope | None = None
         self._waiting: deque[tuple[Callable[..., object], tuple[Any, ...]]] | None = deque()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hermes-dataspace", daemon=True)
@@ -69,6 +72,11 @@ class Runtime:
             raise TimeoutError(f"the dataspace did not come up within {seconds:g} s")
         return self.ds.from_thread(fn, self.desk, *args)
 
+    def stop(self) -> None:
+        """End it, and wait until it has ended; no process has to, a test may want to."""
+        self.soon(lambda _desk: self._scope.cancel() if self._scope is not None else None)
+        self._thread.join()
+
     # -- the thread ---------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -76,6 +84,7 @@ class Runtime:
             import trio  # noqa: PLC0415 - in its own thread, so that nobody waits for it
 
             trio.run(self._live)
+            log.debug("the dataspace was stopped")
         except BaseException:
             log.exception("the dataspace has ended; engines are called directly from now on, or it is started again")
         finally:
@@ -92,6 +101,7 @@ class Runtime:
 
         from .desk import Desk  # noqa: PLC0415
 
+        self._scope = trio.CancelScope()
         async with open_dataspace() as ds:
             desk = Desk(ds.actor("loop"))
             keep_time(desk)
@@ -102,7 +112,8 @@ class Runtime:
                 except Exception:
                     log.exception("what was asked of the dataspace before it ran has failed")
             self._ready.set()
-            await trio.sleep_forever()
+            with self._scope:
+                await trio.sleep_forever()
 
     def _next_waiting(self) -> tuple[Callable[..., object], tuple[Any, ...]] | None:
         """What came first; when there is nothing left, whoever comes from now on goes straight in."""
@@ -134,14 +145,22 @@ def current_runtime() -> Runtime | None:
         return _current
 
 
+def shut_down() -> None:
+    """Stop what runs; the next conversation starts anew."""
+    found = _current
+    if found is not None and found.alive:
+        found.stop()
+    _forget()
+
+
 def running() -> Runtime | None:
     """The runtime if it has been started; starts nothing."""
     return _current
 
 
 def _forget() -> None:
-    """A forked child: the thread is the parent's, and the lock may have been held by a thread that is not here."""
-    global _current, _starts, _guard  # noqa: PLW0603
+    """As in a forked child: the thread is the parent's, and the lock may have been held by a thread that is not here."""
+    global _current, _starts, _guard
     _current, _starts, _guard = None, 0, threading.Lock()
 
 

@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from attrs import field, fields, frozen
 
+from .host import load_config
+
 __all__ = ["Settings", "host_config", "read_settings"]
 
 SWITCH = "HERMES_DATASPACE"
@@ -69,13 +71,10 @@ def read_settings(config: Mapping[str, Any]) -> Settings:
 def host_config() -> Mapping[str, Any]:
     """The host's configuration for the home that is current on this thread; empty where it cannot be read."""
     try:
-        from hermes_cli.config import load_config_readonly  # noqa: PLC0415 - the host, when it is there
-
-        config = load_config_readonly()
+        return load_config()
     except Exception as error:  # noqa: BLE001 - a broken configuration is the host's to report
         log.debug("the host's configuration could not be read: %r", error)
         return {}
-    return config if isinstance(config, Mapping) else {}
 
 
 def _block(config: Mapping[str, Any]) -> Mapping[str, Any]:

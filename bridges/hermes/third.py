@@ -18,6 +18,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from .host import home
 from .hosted import Hosted
 
 __all__ = ["EngineNotFoundError", "keep_context", "third_party"]
@@ -77,7 +78,9 @@ def _found(name: str) -> Any:
             return getattr(importlib.import_module(module), attribute)()
         module_found = _directory(name) or _entry(name)
     except Exception as error:
-        raise EngineNotFoundError(f"the context engine {name!r} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise EngineNotFoundError(
+            f"the context engine {name!r} cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
     if module_found is None:
         raise EngineNotFoundError(
             f"there is no context engine {name!r}: neither a directory plugins/{name} in the host's home, nor an installed"
@@ -102,10 +105,10 @@ def _entry(name: str) -> Any:
 
 def _directory(name: str) -> Any:
     try:
-        from hermes_constants import get_hermes_home  # noqa: PLC0415 - the host, when it is there
+        plugins = home() / "plugins"
     except ImportError:
         return None
-    path = Path(get_hermes_home()) / "plugins" / name / "__init__.py"
+    path = plugins / name / "__init__.py"
     if Path(name).name != name or not path.is_file():
         return None
     module_name = f"hermes_dataspace_hosted.{name.replace('-', '_')}"

@@ -17,16 +17,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-import attrs
-
 from .._crash import Crashed
 from .._dataspace import Dataspace
 from .._facet import Facet
 from .._handles import Handle
-from .._pattern import CAPTURE, Pattern, literal, where
-from .._text import format_pattern, parse_pattern
+from .._pattern import Pattern
+from .._text import parse_pattern
 from .._values import is_fact_class
 from ..errors import DataspaceError, PatternError
+from ._page_text import fact_of, text_of, value_text
 
 __all__ = ["PageError", "play"]
 
@@ -198,7 +197,7 @@ class _Player:
             return self._named[text]
         pattern = self._pattern(text)
         try:
-            return _fact_of(pattern)
+            return fact_of(pattern)
         except (TypeError, ValueError) as error:
             raise PageError(f"{text} is no fact: {error}") from None
 
@@ -211,57 +210,11 @@ class _Player:
         for name, fact in self._named.items():
             if value is fact:
                 return name
-        return _text_of(value) if is_fact_class(type(value)) else _value_text(value)
+        return text_of(value) if is_fact_class(type(value)) else value_text(value)
 
 
 class _NamedError(Exception):
     """A function that the page names raised an error, which is the cause of this one."""
-
-
-def _fact_of(pattern: Pattern[Any]) -> Any:
-    values = {}
-    for field in attrs.fields(pattern.cls):
-        part = pattern.parts.get(field.name)
-        if part is CAPTURE:
-            raise ValueError("a fact holds values, not ?captures")
-        if part is not None:
-            values[field.alias] = _fact_of(part) if isinstance(part, Pattern) else part.value
-    return pattern.cls(**values)
-
-
-def _text_of(fact: Any) -> str:
-    """A fact as it is written on a page; fields that are as by default are left out."""
-    told = {}
-    for field in attrs.fields(type(fact)):
-        value = getattr(fact, field.name)
-        if type(value) is not type(field.default) or value != field.default:
-            told[field.name] = literal(value) if _has_text(value) else _value_text(value)
-    return format_pattern(where(type(fact), **told))
-
-
-@attrs.frozen
-class _V:
-    value: Any
-
-
-def _written(value: Any) -> str:
-    """One value as a pattern writes it; `PatternError` if it has no text."""
-    return format_pattern(where(_V, value=literal(value))).removeprefix("(_v ").removesuffix(")")
-
-
-def _value_text(value: Any) -> str:
-    try:
-        return _written(value)
-    except PatternError:
-        return repr(value)
-
-
-def _has_text(value: Any) -> bool:
-    try:
-        _written(value)
-    except PatternError:
-        return False
-    return True
 
 
 def _split(said: str) -> list[str]:

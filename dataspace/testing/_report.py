@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 from attrs import frozen
@@ -30,8 +33,7 @@ class Failure:
         setup, name = _source(self.scenario)
         lines = [
             f"# {_one_line(f'{type(self.error).__name__}: {self.error}', 110)}",
-            "from dataspace.testing import replay",
-            *setup,
+            *sorted(["from dataspace.testing import replay", *setup], key=lambda line: "functools" not in line),
             "",
             "replay(",
             f"    {name},",
@@ -90,16 +92,33 @@ class Report:
         return f"{self.schedules:,} schedules ({how}), {self.states:,} states, {self.runs:,} runs, {self.steps:,} steps"
 
 
-def _source(scenario: Any) -> tuple[list[str], str]:
-    """The lines that bring a scenario, and the expression for it."""
-    if isinstance(scenario, partial):
-        setup, name = _source(scenario.func)
-        told = [*map(repr, scenario.args), *[f"{key}={value!r}" for key, value in scenario.keywords.items()]]
-        return ["from functools import partial", *setup], f"partial({', '.join([name, *told])})"
-    name = getattr(scenario, "__qualname__", repr(scenario))
-    if name.isidentifier():
-        return [f"from {scenario.__module__} import {name}"], name
-    return [f"# {name} cannot be imported: put `scenario` here"], "scenario"
+def _source(value: Any) -> tuple[list[str], str]:
+    """The lines that bring a scenario, or what it is given, and the expression for it."""
+    if isinstance(value, partial):
+        parts = [("", value.func), *[("", arg) for arg in value.args]]
+        parts += [(f"{key}=", arg) for key, arg in value.keywords.items()]
+        setup, words = ["from functools import partial"], []
+        for key, part in parts:
+            lines, text = _source(part)
+            setup += [line for line in lines if line not in setup]
+            words.append(key + text)
+        return setup, f"partial({', '.join(words)})"
+    if isinstance(value, (FunctionType, type)):
+        name = value.__qualname__
+        if name.isidentifier():
+            return [f"from {value.__module__} import {name}"], name
+    elif _reads_back(text := repr(value)):
+        return [], text
+    name = re.sub(r"\W+", "_", getattr(value, "__qualname__", type(value).__qualname__).rpartition(".")[2]).strip("_")
+    return [f"# {_one_line(repr(value), 60)} cannot be imported: bring it as `{name}`"], name
+
+
+def _reads_back(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text in ("frozenset()", "set()")
+    return True
 
 
 def _quoted(option: str) -> str:

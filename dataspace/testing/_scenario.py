@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
+from types import FunctionType
 from typing import Any
 
+from .._actions import CALL
 from .._crash import Crashed
 from .._facet import Facet
 from .._pattern import Pattern
@@ -71,23 +74,27 @@ class Run:
             script.when = when
         script.steps.extend(steps)
 
-    def watch(self, pattern: Pattern[Any] | type) -> list[Change]:
+    def watch(self, pattern: Pattern[Any] | type, note: Callable[[Change], object] | None = None) -> list[Change]:
         """A list that fills with what happens, `Appeared`, `Vanished` and `Heard`, as it is committed.
 
-        Watching is no choice, and nobody waits for it.  The list counts as part of the state, for checks may read it.
+        Watching is no choice, and nobody waits for it.  The list counts as part of the state, for checks may read it.  With
+        `note` that is called instead, and the list stays empty: for who needs to remember less.  It may check, too.
         """
         self._watchers += 1
         me = self.ds.prompt(f"watcher {self._watchers}")
         seen: list[Change] = []
+        keep = note or seen.append
+        captures = isinstance(pattern, Pattern) and bool(pattern.captures)
 
-        def note(kind: type[Appeared | Vanished | Heard]) -> Callable[..., None]:
+        def noting(kind: type[Appeared | Vanished | Heard]) -> Callable[..., None]:
             def call(*args: Any) -> None:
-                seen.append(kind(captures=args) if isinstance(pattern, Pattern) and pattern.captures else kind(*args))
+                keep(kind(captures=args) if captures else kind(*args))
 
             return call
 
-        me.observe(pattern, note(Appeared), note(Vanished), note(Heard))
-        self.hidden.append(lambda: seen)
+        me.observe(pattern, noting(Appeared), noting(Vanished), noting(Heard))
+        if note is None:
+            self.hidden.append(lambda: seen)
         return seen
 
     def remembers(self, *parts: Callable[[], Any]) -> None:
@@ -141,11 +148,11 @@ class Run:
     def describe(self, option: str) -> str:
         """What will happen if `option` goes next, in a line."""
         if option.startswith(OUTSIDE):
-            step = self.scripts[option[1:]].steps[0]
-            return getattr(step, "__qualname__", repr(step)).rpartition("<locals>.")[2]
+            return _said(self.scripts[option[1:]].steps[0])
         letter = self.ds.inbox(option)[0]
-        args = letter.args or (letter.to,)
-        return f"{letter.kind} {', '.join(map(repr, args))}"
+        if letter.kind == CALL:
+            return f"{CALL} {_said(letter.to.call)}"
+        return f"{letter.kind} {', '.join(map(repr, letter.args))}"
 
     def take(self, option: str, *, check: bool = True) -> None:
         """Let `option` go next; raises what the step or a check raises."""
@@ -172,6 +179,21 @@ class Run:
     def _crashed(self, crash: Crashed, error: BaseException) -> None:
         if crash.actor not in self._may_crash and self._unexpected is None:
             self._unexpected = error
+
+
+def _said(fn: Any) -> str:
+    """A function in a few words: its name, without where it was defined, and what it is given."""
+    if isinstance(fn, partial):
+        return f"{_said(fn.func)}({', '.join(map(repr, fn.args))})"
+    name: str = getattr(fn, "__qualname__", type(fn).__qualname__)
+    inner = (
+        dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)) if isinstance(fn, FunctionType) else {}
+    )
+    if "fn" in inner:  # what `later` wraps
+        return _said(inner["fn"].cell_contents)
+    if "enter" in inner:  # what boots an actor
+        return "boot"
+    return name.rpartition("<locals>.")[2]
 
 
 Scenario = Callable[[Run], object]

@@ -120,13 +120,15 @@ def _patterns(
 ) -> Pattern[Any]:
     parts: dict[str, Any] = {}
     for a in _fields(cls):
-        kind = draw(st.sampled_from(["anything", "anything", "capture", "literal", "inside"]))
+        kind = draw(st.sampled_from(["anything", "anything", "capture", "literal", "inside", "quoted"]))
         nested = _facts_within(a.type)
         if kind == "capture":
             parts[a.name] = CAPTURE
         elif kind == "inside" and nested:
             parts[a.name] = draw(st.one_of([_patterns(inner, {}, types) for inner in nested]))
-        elif kind in ("literal", "inside"):
+        elif kind == "quoted" and a.type in (Any, object, None):
+            parts[a.name] = literal(draw(st.sampled_from([CAPTURE, cls, where(cls)])))
+        elif kind != "anything":
             parts[a.name] = draw(_quoted(_field(a, fields, types)))
     return where(cls, **parts)
 

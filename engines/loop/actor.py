@@ -7,6 +7,7 @@ between two events.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar
@@ -29,15 +30,19 @@ from .events import (
     SessionEnded,
     SessionStarted,
     TimePassed,
+    UsageRead,
 )
 from .mirror import Mirror
 from .policy import Policy
+from .pressure import read_usage
 from .roster import Roster
 from .state import Conversation, begin
 from .step import step
 from .view import view, wake, working
 
 __all__ = ["Loop", "UnknownSessionError"]
+
+log = logging.getLogger("engines.loop")
 
 E = TypeVar("E", bound=Event)
 
@@ -65,6 +70,8 @@ class Loop:
         clock: Callable[[], float] | None = None,
         keep_ended: int = 100,
     ) -> None:
+        if not isinstance(me, Facet):
+            raise TypeError(f"Loop takes an actor, as in Loop(ds.actor('loop')), not {me!r}")
         self.me = me
         self.policy = policy or Policy()
         self.clock = clock
@@ -90,6 +97,10 @@ class Loop:
 
         Raises `UnknownSessionError`; what comes for a conversation that has ended is ignored.
         """
+        if not isinstance(event, Event):
+            raise TypeError(f"feed takes an event of engines.loop.events, such as UsageRead, not {event!r}")
+        if isinstance(event, UsageRead):
+            _warn_if_unreadable(event)
         if isinstance(event, SessionStarted):
             self._announced.add(event.sid)
         elif event.sid not in self._states and event.sid not in self._announced:
@@ -190,3 +201,10 @@ class Loop:
             self._take(self._stamped(AnswerHeard(answer.sid, answer)))
         else:
             self.me.send(Refused(answer.sid, answer.ask, answer.by, "there is no such conversation"))
+
+
+def _warn_if_unreadable(event: UsageRead) -> None:
+    """A report that says nothing of the prompt is met with an estimate; if it was meant to say something, say so."""
+    said = any(value is not None for value in event.usage.values())
+    if said and read_usage(event.sid, 0, event.usage) is None:
+        log.warning("usage of %s cannot be read, an estimate stands in: %r", event.sid, dict(event.usage))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import field, frozen
+from attrs import Attribute, field, frozen, validators
 
 from engines.facts import Role
 from engines.messages import Messages
@@ -71,6 +71,11 @@ class Engines:
         return found
 
 
+def _names(_policy: Policy, attribute: Attribute[Any], value: Any) -> None:
+    if isinstance(value, str) or not all(isinstance(name, str) for name in value):
+        raise TypeError(f"{attribute.name} takes a tuple of kinds, not {value!r}")
+
+
 @frozen
 class Policy:
     """How the loop decides.  Times are seconds, `low_mark` is a share of the threshold.
@@ -82,9 +87,9 @@ class Policy:
     owned: bool = True
     asks: bool = True
     guards: bool = True
-    low_mark: float = 0.8
-    compressors: tuple[str, ...] = ()
-    revisers: tuple[str, ...] = ("skills",)
+    low_mark: float = field(default=0.8, validator=[validators.ge(0.0), validators.le(1.0)])
+    compressors: tuple[str, ...] = field(default=(), validator=_names)
+    revisers: tuple[str, ...] = field(default=("skills",), validator=_names)
     deadlines: Mapping[str, float] = field(factory=dict[str, float])
     deadline: float = 300.0
     reviser_deadline: float = 2.0

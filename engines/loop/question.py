@@ -103,7 +103,10 @@ def attempt(s: Conversation, now: Now) -> Conversation:
     before = s.messages if now.policy.owned else q.before
     if before is None:
         return s
-    q = evolve(q, before=before, tried=(), why=(), revised=(), draft=None, by="", since=now.at)
+    fact = q.fact
+    if s.pressure is not None and fact.reason in AUTOMATIC and fact.tokens != s.pressure:
+        fact = evolve(fact, tokens=s.pressure)  # it stood for a while, and is about more by now
+    q = evolve(q, fact=fact, before=before, tried=(), why=(), revised=(), draft=None, by="", since=now.at)
     s = evolve(s, question=q, failed=None, blocked=None)
     return ask_next(s if q.shown is before else _ask_shadows(s, now), now)
 

@@ -10,12 +10,11 @@ that may fall at any time, or a way in which engines misbehave.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dataspace import Appeared, Facet, where
+from dataspace import Facet, where
 from dataspace.testing import Run
 from engines.facts import (
     Answered,
@@ -28,10 +27,9 @@ from engines.facts import (
     ShouldCompress,
     Transcript,
 )
-from engines.loop import Verdict
 from engines.loop import events as e
 from engines.loop.actor import Loop
-from engines.messages import Messages
+from tests.bisim.protocol_seen import Seen, refuse_bad, words_in
 from tests.loop_driver import policy, rows
 
 __all__ = ["DISTURBANCES", "Protocol", "protocol"]
@@ -49,23 +47,6 @@ DISTURBANCES = {
     "bad": "what the reviser makes of it is bad",
     "fail": "every compressor fails once, and there is time for another round",
 }
-
-
-def words_in(messages: Messages) -> list[str]:
-    """The words that a list stands for, in order."""
-    return [word for row in messages for word in re.findall(r"\w+", re.sub(r"}\w+", "}", str(row["content"])))]
-
-
-def giver_of(messages: Messages) -> tuple[str, int] | None:
-    """Who gave the answer that a context begins with, and for which asking."""
-    found = re.fullmatch(r"\{.*}([a-z]+)(\d+)", str(messages[0]["content"]))
-    return (found[1], int(found[2])) if found is not None else None
-
-
-def refuse_bad(answer: Messages, _before: Messages) -> Verdict:
-    """What a judge says who knows a bad answer when he sees one."""
-    bad = any("bad" in str(row["content"]) for row in answer)
-    return Verdict(None, "it is bad") if bad else Verdict(answer)
 
 
 class Engine:
@@ -114,21 +95,24 @@ class Engine:
 class Protocol:
     """A run of the scenario with its checks."""
 
-    def __init__(self, run: Run, disturbances: frozenset[str]) -> None:
+    def __init__(self, run: Run, disturbances: frozenset[str], *, hosted: bool = False) -> None:
         self.run = run
+        self.hosted = hosted
         self.disturbances = disturbances
         self.now = 0.0
         self.loop: Loop | None = None
         self.words = ["u1", "u2"]
+        self.list = rows("u1", "u2")  # the host's, until its one call
         self.tell: Callable[[Facet, Answered], object] = lambda me, answer: me.send(answer)
         self.engines = [Engine(self, "a", "compressor"), Engine(self, "b", "compressor"), Engine(self, "r", "reviser")]
-        self.checked: Any = None
-        self.history = [run.watch(cls) for cls in (Asked, ShouldCompress, Transcript, Compressed)]
-        run.remembers(lambda: self.now, self.remembered_by_loop, self.remembered_by_engines)
+        self.seen = Seen()
+        for cls in (Asked, ShouldCompress, Transcript, Compressed):
+            run.watch(cls, self.seen.note)
+        run.remembers(lambda: self.now, self.seen.remembered, self.remembered_by_loop, self.remembered_by_engines)
         run.leave_out(Transcript, "rev")
         self.outside()
         run.always(self.nothing_is_lost_or_reordered)
-        run.always(self.history_is_right)
+        run.always(self.seen.nothing_is_half_done)
         run.settled(self.nothing_is_stuck)
 
     # -- what may happen ----------------------------------------------------------------------------------------------
@@ -137,6 +121,9 @@ class Protocol:
         run, outside = self.run, self.run.outside
         has = self.disturbances.__contains__
         outside("host", self.start, partial(self.read, 120))
+        if self.hosted:
+            outside("call", self.open, when=lambda: bool(run.ds.facts(ShouldCompress)))
+            outside("return", self.close, when=lambda: self.offered() or bool(run.ds.facts(CompactionFailed)))
         if has("flapping"):
             outside("host", partial(self.read, 50), partial(self.read, 120))
         if has("message"):
@@ -155,18 +142,35 @@ class Protocol:
 
     def start(self) -> None:
         """The loop comes when engines serve already: what stands is the first thing it hears."""
-        told = policy(accept=refuse_bad, revisers=("r",), deadlines={"a": 300.0, "b": 300.0, "c": 300.0})
+        told = policy(
+            owned=not self.hosted, accept=refuse_bad, revisers=("r",), deadlines={"a": 300.0, "b": 300.0, "c": 300.0}
+        )
         self.loop = Loop(self.run.ds.actor("loop"), told, clock=lambda: self.now)
-        self.loop.feed(e.SessionStarted(SID, threshold=100, messages=rows(*self.words)))
+        self.loop.feed(e.SessionStarted(SID, threshold=100, messages=self.list))
 
     def read(self, prompt: int) -> None:
         assert self.loop is not None
         self.loop.feed(e.UsageRead(SID, {"prompt_tokens": prompt}))
 
+    def open(self) -> None:
+        """The host waits in its compress call, with its messages."""
+        assert self.loop is not None
+        self.loop.feed(e.ContextOpened(SID, self.list))
+
+    def close(self) -> None:
+        """The host takes over what it is offered, or gives up."""
+        assert self.loop is not None
+        self.loop.feed(e.OfferCommitted(SID) if self.offered() else e.ContextReleased(SID))
+
+    def offered(self) -> bool:
+        state = self.loop and self.loop._states.get(SID)
+        return bool(state and state.question and state.question.offered)
+
     def append(self) -> None:
         assert self.loop is not None
-        self.words.append("m1")
-        self.loop.feed(e.MessagesAppended(SID, rows("m1", role="assistant")))
+        added = rows("m1", role="assistant")
+        self.words, self.list = [*self.words, "m1"], self.list + added
+        self.loop.feed(e.MessagesAppended(SID, added))
 
     def wait(self, seconds: float) -> None:
         assert self.loop is not None
@@ -215,35 +219,11 @@ class Protocol:
                 f"{self.words} came, {there} is there"
             )
 
-    def history_is_right(self) -> None:
-        """What is true of all that has happened, looked at when something has."""
-        lengths = list(map(len, self.history))
-        if lengths != self.checked:
-            self.checked = lengths
-            self.numbers_are_new()
-            self.one_answer_each_and_the_right_one()
-
-    def numbers_are_new(self) -> None:
-        """No question and no asking has the number of an earlier one."""
-        askings, questions, *_ = self.history
-        for seen in (
-            [change.fact.n for change in askings if isinstance(change, Appeared)],
-            [change.fact.ask for change in questions if isinstance(change, Appeared)],
-        ):
-            assert seen == sorted(set(seen)), f"a number came back: {seen}"
-
-    def one_answer_each_and_the_right_one(self) -> None:
-        """At most one result a question, given for the latest asking of its kind, and none that is bad."""
-        askings, _, transcripts, compressed = self.history
-        taken = [change.fact.ask for change in compressed if isinstance(change, Appeared)]
-        contexts = [change.fact.messages for change in transcripts if isinstance(change, Appeared)]
-        givers = list(dict.fromkeys(giver for giver in map(giver_of, contexts) if giver is not None))
-        assert len(taken) == len(set(taken)) == len(givers), f"questions {taken}, answers {givers}"
-        asked = [change.fact for change in askings if isinstance(change, Appeared)]
-        for ask, (by, n) in zip(taken, givers, strict=True):
-            (asking,) = [fact for fact in asked if fact.n == n]
-            same = [fact.n for fact in asked if fact.ask == ask and fact.role == asking.role]
-            assert (asking.ask, asking.to, n) == (ask, by, same[-1]), f"the answer {by}{n} was taken for question {ask}"
+    def waits_for_host(self) -> bool:
+        """Whether it is the host's turn: the context is not handed over, or a result is offered."""
+        assert self.loop is not None
+        question = self.loop.state(SID).question
+        return self.hosted and (question is None or question.before is None or question.offered)
 
     def nothing_is_stuck(self) -> None:
         """A question that stands has an able engine at work on it, or it is said why not; nobody else is asked."""
@@ -256,14 +236,14 @@ class Protocol:
             (engine,) = [one for one in self.engines if one.me.alive and one.name == asked.to]
             assert asked.n in engine.asked, f"{asked} stands, and nobody will answer it"
             assert asked.ask == question.ask
-        elif question is not None:
+        elif question is not None and not self.waits_for_host():
             assert failed is not None or blocked is not None, f"{question} stands, and nothing happens"
-        if failed is not None and failed.retry_at is None:
-            tried = {change.fact.to for change in self.history[0] if change.fact.ask == failed.ask}
+        if failed is not None:
+            tried = self.seen.tried.get(failed.ask, set())
             able = {serving.engine for serving in ds.facts(where(Serving, role="compressor"))}
-            assert able <= tried, f"{failed}, and {able - tried} was not even asked"
+            assert able <= tried or question is None, f"{failed}, and {able - tried} was not even asked"
 
 
-def protocol(run: Run, disturbances: tuple[str, ...] = ()) -> Protocol:
-    """The scenario with these disturbances."""
-    return Protocol(run, frozenset(disturbances))
+def protocol(run: Run, disturbances: tuple[str, ...] = (), *, hosted: bool = False) -> Protocol:
+    """The scenario with these disturbances; `hosted`: the context is a host's, which has it replaced in a call."""
+    return Protocol(run, frozenset(disturbances), hosted=hosted)

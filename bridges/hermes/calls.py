@@ -1,0 +1,204 @@
+"""The compress call of the host: a question to the engines, and a wait for what becomes of it.
+
+The host's thread publishes the question and waits, in short naps, so that an interrupt gets through.  The list it
+handed over is never touched.  What comes back is an offer until the host says that it has taken it over; without one
+the host gets its own list back and, unless there simply was nothing to do, hears that the compaction was aborted.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import time
+from collections.abc import Mapping
+from contextvars import copy_context
+from typing import Any
+
+from engines.facts import Reason
+from engines.loop.events import ContextOpened, ContextReleased, OfferCommitted
+from engines.loop.policy import kind_of
+from engines.messages import Messages, NotJSONError
+
+from .cell import Cell, Outcome, Waiter
+from .fields import VERDICT
+from .guard import judge, unmarked
+from .hosted import Hosted, HostedError, accepted
+from .place import Offer
+from .runtime import Runtime
+from .verdicts import Verdicts
+from .wording import host_wording
+
+__all__ = ["Compressions"]
+
+NAP = 0.1  # seconds
+SPARE = 15.0  # seconds that a decision may take beyond what engines are given
+FIRST_PAUSE, LAST_PAUSE = 30.0, 900.0  # seconds between automatic tries that fail
+
+log = logging.getLogger(__name__)
+
+
+class Compressions(Verdicts):
+    """Compress, commit, and what is in between."""
+
+    failures = 0
+
+    def compress(self, messages: list[dict[str, Any]], told: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The compacted list, or the very list that was given."""
+        cell = self.begun()
+        hosted = self.in_charge()
+        if cell is None:
+            if hosted is None:
+                return messages
+            compress = hosted.front.compress
+            done: list[dict[str, Any]] = compress(messages, **accepted(compress, told))
+            return done
+        self.drop_offer()
+        self.told = {}
+        if not messages:
+            return messages
+        before = self._strikes(hosted)
+        for each in self.hosted.values():
+            each.put_back()  # of a call that began when nobody waited for it any more
+            each.call = dict(told)
+        outcome = self._decided(cell, messages, told)
+        manual = bool(told.get("force"))
+        rows = self._concluded(cell, outcome, manual)
+        if rows is None and manual and before is not None and self.settings.guard == "repair":
+            self.write("_ineffective_compression_count", before)  # asked for by hand: no strike
+        return messages if rows is None else rows
+
+    def commit(self) -> None:
+        """The host has taken over what it was offered."""
+        offer, self.offer = self.offer, None
+        if offer is None:
+            return
+        self.manual = offer.manual
+        self.failures, self.pause_until = 0, 0.0
+        if offer.winner is not None:
+            offer.winner.commit()
+        if self.cell is not None:
+            self.cell.happen(OfferCommitted(self.cell.sid))
+
+    # -- the question -------------------------------------------------------------------------------------------------
+
+    def _decided(self, cell: Cell, messages: list[dict[str, Any]], told: Mapping[str, Any]) -> Outcome:
+        """What the engines say, whatever happens meanwhile."""
+        try:
+            frozen = Messages.of(messages)
+        except NotJSONError as error:
+            log.warning("%s; the engine in charge is called directly", error)
+            return self._direct(messages)
+        runtime = self.runtime
+        if runtime is None:
+            return self._direct(messages)
+        tokens, focus = told.get("current_tokens"), told.get("focus_topic")
+        event = ContextOpened(
+            cell.sid,
+            frozen,
+            reason=self._reason(told),
+            focus=focus if isinstance(focus, str) and focus else None,
+            tokens=tokens if type(tokens) is int and tokens > 0 else None,
+            context=copy_context(),
+        )
+        waiter = Waiter()
+        cell.wait_for(waiter)
+        try:
+            runtime.soon(lambda desk: desk.open(cell, waiter, event))
+            return self._wait(waiter, runtime)
+        except BaseException:
+            # An interrupt of this thread: nobody waits any more, and nothing of it remains.
+            self._release(cell)
+            for each in self.hosted.values():
+                each.put_back()
+            raise
+        finally:
+            if cell.waiter is waiter:
+                cell.wait_for(None)
+
+    def _wait(self, waiter: Waiter, runtime: Runtime) -> Outcome:
+        bound = time.monotonic() + self.settings.deadline * max(1, len(self.kinds)) + SPARE
+        while not waiter.wait(NAP):
+            if not runtime.alive:
+                return waiter.outcome or Outcome(reason="the dataspace's thread has ended")
+            if time.monotonic() > bound:
+                return Outcome(reason="there was no decision in time")
+        assert waiter.outcome is not None
+        return waiter.outcome
+
+    def _reason(self, told: Mapping[str, Any]) -> Reason:
+        """The host does not say that it is in trouble; but who is not told to compact and does, is."""
+        if told.get("force"):
+            return "manual"
+        return "threshold" if self.wanted else "overflow"
+
+    def _release(self, cell: Cell) -> None:
+        cell.happen(ContextReleased(cell.sid))
+
+    # -- the outcome --------------------------------------------------------------------------------------------------
+
+    def _concluded(self, cell: Cell, outcome: Outcome, manual: bool) -> list[dict[str, Any]] | None:
+        if outcome.superseded:
+            return None
+        winner = self.hosted.get(kind_of(outcome.by)) if outcome.messages is not None else None
+        for hosted in self.hosted.values():
+            if hosted is winner:
+                hosted.take_over()
+            elif hosted.declined:  # what it noted down about that is its own affair
+                hosted.take_over()
+                hosted.commit()
+            else:
+                hosted.put_back()
+        if outcome.messages is None:
+            self._release(cell)
+            self._failed(outcome)
+            return None
+        self.offer = Offer(outcome.by, winner, manual)
+        if winner is None:
+            self.count(1)
+        else:
+            self.own.values["compression_count"] = getattr(winner.front, "compression_count", 0)
+        if winner is None or winner is not self.in_charge():
+            self.own.verdict(_last_compression_made_progress=True)
+            self._show_verdict()
+        as_it_is = winner is not None and self.settings.guard == "record"
+        return (outcome.messages if as_it_is else unmarked(outcome.messages)).thaw()
+
+    def _failed(self, outcome: Outcome) -> None:
+        if outcome.declined:
+            if self.in_charge() is None:
+                self.own.verdict()
+            return
+        self.failures += 1
+        self.pause_until = time.monotonic() + min(FIRST_PAUSE * 2.0 ** min(self.failures - 1, 10), LAST_PAUSE)
+        self.own.verdict(_last_compress_aborted=True, _last_summary_error=outcome.reason)
+        self._show_verdict()
+
+    def _show_verdict(self) -> None:
+        """The host sees this, and not what the engine in charge has left behind of its own try."""
+        self.told = {name: self.own.values[name] for name in VERDICT}
+
+    def _strikes(self, hosted: Hosted | None) -> int | None:
+        count = None if hosted is None else getattr(hosted.front, "_ineffective_compression_count", None)
+        return count if type(count) is int else None
+
+    # -- without the dataspace ----------------------------------------------------------------------------------------
+
+    def _direct(self, messages: list[dict[str, Any]]) -> Outcome:
+        """Call a hosted engine on this thread: for messages that are no plain JSON, and where there is no dataspace."""
+        hosted = self.in_charge() or next(iter(self.hosted.values()), None)
+        if hosted is None:
+            return Outcome(reason="there is no engine that could be called directly")
+        try:
+            rows = hosted.compress(copy.deepcopy(messages))
+        except HostedError as error:
+            return Outcome(reason=f"{hosted.kind} failed: {type(error).__name__}: {error}")
+        if rows == messages:
+            hosted.declined = True
+            return Outcome(reason=f"{hosted.kind} declined", declined=True)
+        try:
+            verdict = judge(self.settings.guard, host_wording())(Messages.of(rows), Messages.of(messages))
+        except NotJSONError as error:
+            return Outcome(reason=f"what {hosted.kind} gave cannot be judged: {error}")
+        if verdict.messages is None:
+            return Outcome(reason=f"{hosted.kind} gave an answer that was refused: {verdict.reason}")
+        return Outcome(verdict.messages, hosted.kind)

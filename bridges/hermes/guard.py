@@ -1,0 +1,232 @@
+"""What becomes of a hosted engine's answer.
+
+`record` takes whatever the host would take.  `repair` mends what can be mended and refuses the rest, so that the host
+never gets a list that it, a provider or the user would suffer from.  An answer without a problem is the same value
+before and after.  Rules of the host beyond those of any transcript: rows go to its store only without the mark of rows
+that are stored already, and `api_content` is sent instead of the content, so it must not outlive a change of that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from engines.loop.policy import Accept, Verdict
+from engines.messages import Messages, Row
+from engines.transcript import (
+    bridge_neighbours,
+    check,
+    current_user,
+    drop_orphans,
+    drop_unknown,
+    groups,
+    is_foreign_summary,
+    is_real_user,
+    merge_neighbours,
+    stub_missing,
+    system_rows,
+    text_of,
+)
+
+from .wording import Wording
+
+__all__ = ["judge", "mend", "unmarked"]
+
+STORED, SENT = "_db_persisted", "api_content"
+_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_INVISIBLE = re.compile(
+    r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+"
+)
+_RUN, _ECHO, _LEAST = (
+    8,
+    0.6,
+    40,
+)  # words: runs of eight, the share of them that makes an echo, what is too short to tell
+
+
+def judge(guard: Literal["repair", "record"], wording: Wording) -> Accept:
+    """The function that judges the answers of a hosted engine."""
+    if guard == "record":
+        return _record
+
+    def repair(answer: Messages, before: Messages) -> Verdict:
+        before = unmarked(before)
+        mended = mend(answer, before, wording)
+        if not _used(answer, mended):
+            return Verdict(None, "nothing of the list could be used" if len(answer) else "the list is empty")
+        report = check(mended, before)
+        # The built-in says in a system message of the list that there was a compaction; that is meant to be.
+        faults = [fault for fault in report.faults if fault.code != "system_changed" or not _only_added(mended, before)]
+        found = (*report.errors, *faults)
+        if found:
+            return Verdict(None, "; ".join(map(str, found[:3])))
+        useless = _useless_summary(mended, before, wording)
+        return Verdict(None, useless) if useless else Verdict(mended)
+
+    return repair
+
+
+def _record(answer: Messages, _before: Messages) -> Verdict:
+    return Verdict(answer) if len(answer) else Verdict(None, "the list is empty")
+
+
+def mend(answer: Messages, before: Messages, wording: Wording) -> Messages:
+    """Mend what can be mended of an answer to `before` (without marks); the same value where nothing has to be."""
+    for step in (
+        unmarked,
+        lambda rows: _sent_as_said(rows, before),
+        drop_unknown,
+        drop_orphans,
+        lambda rows: _open_call_kept(rows, before),
+        stub_missing,
+        lambda rows: _request_kept(rows, before, wording),
+        lambda rows: merge_neighbours(rows, before),
+        lambda rows: bridge_neighbours(rows, before),
+    ):
+        answer = step(answer)
+    return answer
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def unmarked(rows: Messages) -> Messages:
+    """The same rows without the mark of those that are in the host's store already."""
+    if not any(STORED in row for row in rows):
+        return rows
+    return Messages.of([{key: row[key] for key in row if key != STORED} if STORED in row else row for row in rows])
+
+
+def _sent_as_said(rows: Messages, before: Messages) -> Messages:
+    """What is sent instead of a content that has changed goes."""
+    if not any(SENT in row for row in rows):
+        return rows
+    said = [(row[SENT], row.get("content")) for row in before if SENT in row]
+    return Messages.of(
+        [
+            {key: row[key] for key in row if key != SENT}
+            if SENT in row and (row[SENT], row.get("content")) not in said
+            else row
+            for row in rows
+        ]
+    )
+
+
+def _only_added(rows: Messages, before: Messages) -> bool:
+    """Whether the system messages are the same ones, with at most something put at their ends."""
+    count = system_rows(before)
+    return system_rows(rows) == count and all(
+        text_of(now).startswith(text_of(was)) for now, was in zip(rows[:count], before[:count], strict=True)
+    )
+
+
+# -- the call that is still open --------------------------------------------------------------------------------------
+
+
+def _open_call_kept(rows: Messages, before: Messages) -> Messages:
+    """A call whose tools still run is at the end, with the results it has and no others."""
+    found = groups(before)
+    if not found or not found[-1].open:
+        return rows
+    last = before[found[-1].start : found[-1].stop]
+    now = groups(rows)
+    kept = next((group for group in reversed(now) if _calls(rows[group.start]) == _calls(last[0])), None)
+    if kept is not None and kept.stop == len(rows) and kept.open and kept.missing == found[-1].missing:
+        return rows
+    before_it = rows if kept is None else rows[: kept.start]
+    after_it = Messages() if kept is None else rows[kept.stop :]
+    return before_it + after_it + last
+
+
+def _calls(row: Row) -> Any:
+    return [call.get("id") for call in row.get("tool_calls") or () if isinstance(call, dict)]
+
+
+# -- the request at hand ----------------------------------------------------------------------------------------------
+
+
+def _request_kept(rows: Messages, before: Messages, wording: Wording) -> Messages:
+    """The current user message is there, as it was, as a row of its own."""
+    at = current_user(before)
+    if at is None:
+        return rows
+    asked = before[at]
+    if any(row.get("role") == "user" and _same(row, asked) for row in rows):
+        return rows
+    apart = _taken_apart(rows, asked, wording)
+    if apart is not None:
+        return apart
+    after = [_identity(row) for row in before[at + 1 :]]
+    place = next((place for place, row in enumerate(rows) if _identity(row) in after), len(rows))
+    if place == len(rows) and rows and _is_open(rows):
+        place = groups(rows)[-1].start
+    return Messages.of([*rows[:place], asked, *rows[place:]])
+
+
+def _taken_apart(rows: Messages, asked: Row, wording: Wording) -> Messages | None:
+    """Where a summary was merged into the request: the summary by itself, then the request."""
+    content = asked.get("content")
+    for at in range(len(rows) - 1, -1, -1):
+        row = rows[at]
+        if row.get("role") != "user":
+            continue
+        summary = wording.merged_summary(text_of(row))
+        if summary and isinstance(content, str) and content in text_of(row):
+            alone = {"role": "user", "content": summary, "_compressed_summary": True}
+            return Messages.of([*rows[:at], alone, asked, *rows[at + 1 :]])
+    return None
+
+
+def _is_open(rows: Messages) -> bool:
+    return groups(rows)[-1].open
+
+
+def _same(row: Row, asked: Row) -> bool:
+    return bool(row.get("content") == asked.get("content"))
+
+
+def _identity(row: Row) -> Any:
+    return (row.get("role"), row.get("tool_call_id"), tuple(_calls(row)), row.get("content"))
+
+
+# -- the summary ------------------------------------------------------------------------------------------------------
+
+
+def _used(answer: Messages, mended: Messages) -> bool:
+    """Whether anything is left that the engine itself has given."""
+    given = {_identity(row) for row in unmarked(answer)}
+    return any(_identity(row) in given for row in mended)
+
+
+def _useless_summary(rows: Messages, before: Messages, wording: Wording) -> str:
+    """Why a summary that was put in says nothing; empty where it says something, or there is none."""
+    known = {text_of(row) for row in before}
+    for row in rows:
+        text = text_of(row)
+        if text in known or not (is_foreign_summary(row) or wording.merged_summary(text)):
+            continue
+        body = wording.body(text)
+        if not _INVISIBLE.sub("", body):
+            return "the summary is empty"
+        if not _INVISIBLE.sub("", _THOUGHTS.sub("", body)):
+            return "the summary holds nothing but thoughts"
+        if _echoes(body, before, rows):
+            return "the summary repeats the messages instead of summing them up"
+    return ""
+
+
+def _echoes(body: str, before: Messages, after: Messages) -> bool:
+    """Whether most of a summary stands word for word in the messages it is for."""
+    words = body.split()
+    if len(words) < _LEAST:
+        return False
+    runs = list(_runs(words))
+    stay = {_identity(row) for row in after}
+    gone = (row for row in before if _identity(row) not in stay and not is_real_user(row))  # requests are quoted
+    known = {run for row in gone for run in _runs(text_of(row).split())}
+    return sum(run in known for run in runs) > _ECHO * len(runs)
+
+
+def _runs(words: list[str]) -> Iterator[tuple[str, ...]]:
+    return (tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1))

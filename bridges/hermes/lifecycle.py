@@ -1,0 +1,166 @@
+"""Sessions of one agent, as the host tells of them.
+
+An end is provisional: the host says one at every compaction, and at the end of an agent that borrows another's id.
+What comes next decides.  A start after a compaction goes on with the conversation, under the same or another id; a
+reset, a start of something else, the hook for the real end, or the end of the agent itself ends it.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any
+
+from engines.facts import TurnEnded, TurnStarted
+from engines.loop.events import ContextReleased, SessionEnded, SessionRotated
+
+from .hooks import claim_turn
+from .place import Place
+
+__all__ = ["Sessions"]
+
+
+class Sessions(Place):
+    """Beginnings, ends, boundaries and models."""
+
+    ending = False
+    turn: str | None = None
+
+    def update_model(self, told: dict[str, Any]) -> None:
+        """Another model, or the first one."""
+        self.told = {}
+        if self.made:
+            self.own.update_model(told)
+            for hosted in self.hosted.values():
+                hosted.lifecycle("update_model", **told)
+        else:
+            self.make(told)
+        model = told.get("model")
+        self.publish_budget(model if isinstance(model, str) else None)
+
+    def bind(self, session_db: Any, session_id: str) -> None:
+        """The host binds this engine to a session; after a reset this is all that names the new one."""
+        if not self.made:
+            self.make({})
+        for hosted in self.hosted.values():
+            hosted.lifecycle("bind_session_state", session_db, session_id)
+        self.own.values["_session_id"] = session_id
+        if session_id:
+            self._named(session_id)
+
+    def started(self, session_id: str, told: dict[str, Any]) -> None:
+        """A session begins, or goes on after a compaction."""
+        if not self.made:
+            self.make({})
+        for hosted in self.hosted.values():
+            hosted.lifecycle("on_session_start", session_id, **told)
+        self.own.values["_session_id"] = session_id
+        if told.get("hermes_home"):
+            told["profile"] = _profile(str(told["hermes_home"]))
+        self.session.update({name: told[name] for name in ("platform", "model", "profile") if told.get(name)})
+        boundary = told.get("boundary_reason") == "compression"
+        if not boundary and self.cell is not None and self.host_id and session_id not in {"", self.host_id}:
+            self._end()  # something else begins, without a reset
+        self.ending = False
+        if session_id:
+            self._named(session_id)
+        self.begun()
+
+    def ended(self, session_id: str, messages: Any) -> None:
+        """The host says that a session ends, perhaps another one than ours."""
+        for hosted in self.hosted.values():
+            hosted.lifecycle("on_session_end", session_id, messages)
+        if session_id:
+            self.ending = True
+
+    def reset(self) -> None:
+        """The user begins anew; what the new session is called is told later, or never."""
+        for hosted in self.hosted.values():
+            hosted.lifecycle("on_session_reset")
+        self.drop_offer()
+        self.own.reset()
+        self.told = {}
+        self._end()
+
+    def carried_over(self, old: str, new: str) -> None:
+        """The user takes something along into a new session."""
+        for hosted in self.hosted.values():
+            hosted.lifecycle("carry_over_new_session_context", old, new)
+
+    def finalized(self, session_id: str) -> None:
+        """The session is over for good, if it is ours and has been said to end."""
+        if self.ending and session_id == self.host_id:
+            self._end()
+
+    def stopped(self, session_id: str) -> None:
+        """The agent of this session is over."""
+        if session_id == self.host_id:
+            self._end()
+
+    def turn_ended(self, turn: str, *, completed: bool, interrupted: bool) -> None:
+        """A turn is over; what it was offered and did not take is dropped."""
+        self.drop_offer()
+        if self.cell is not None:
+            self.cell.say(TurnEnded(self.cell.sid, turn, completed=completed, interrupted=interrupted))
+        self.turn = None
+
+    def take_turn(self) -> None:
+        """If a turn was opened on this thread and is nobody's yet, it is ours."""
+        turn = claim_turn(self)
+        if turn is not None:
+            self.turn = turn
+            cell = self.begun()
+            if cell is not None:
+                cell.say(TurnStarted(cell.sid, turn))
+
+    def gone(self) -> None:
+        """The agent's engine does not exist any more."""
+        cell, runtime = self.cell, self.runtime
+        self.cell = None
+        if cell is not None and runtime is not None:
+            runtime.soon(lambda desk: desk.finish(cell))
+
+    def drop_offer(self) -> None:
+        """The host goes on without having taken over what it was offered."""
+        offer, self.offer = self.offer, None
+        if offer is None:
+            return
+        if self.cell is not None:
+            self.cell.happen(ContextReleased(self.cell.sid))
+        if offer.winner is not None:
+            offer.winner.put_back()
+        else:
+            self.count(-1)
+        self.told = {}
+
+    def count(self, by: int) -> None:
+        """Count a compaction for the host to see, or take it back."""
+        name = "compression_count"
+        self.own.values[name] += by
+        for hosted in self.hosted.values():
+            known = getattr(hosted.front, name, None)
+            if type(known) is int:
+                setattr(hosted.front, name, known + by)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _named(self, session_id: str) -> None:
+        """The host's id is this one now."""
+        if session_id == self.host_id:
+            return
+        self.host_id = session_id
+        if self.cell is not None:
+            self.cell.happen(SessionRotated(self.cell.sid, session_id))
+
+    def _end(self) -> None:
+        cell, self.cell = self.cell, None
+        self.runtime = None
+        self.host_id = ""
+        self.ending = False
+        self.session.pop("parent", None)
+        if cell is not None:
+            cell.happen(SessionEnded(cell.sid))
+
+
+def _profile(home: str) -> str:
+    path = PurePath(home)
+    return path.name if path.parent.name == "profiles" else "default"

@@ -1,0 +1,227 @@
+"""What belongs to one agent: its settings, the engines hosted for it, its conversation, and who is in charge of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from attrs import frozen
+
+from dataspace import Facet
+from engines.loop.events import BudgetChanged, UsageRead
+from engines.loop.policy import kind_of
+
+from . import builtin as host_compressor
+from .cell import Cell
+from .guard import judge
+from .hooks import live
+from .hosted import Hosted
+from .own import Own
+from .runtime import Runtime, current_runtime
+from .settings import Settings, host_config, read_settings
+from .third import EngineNotFoundError, third_party
+from .wording import compressor, host_wording
+
+__all__ = ["Offer", "Place"]
+
+OURS = "compressor"
+SOME_WINDOW = 128_000  # tokens: until the host says what the model holds
+BUDGET = frozenset({"context_length", "threshold_tokens", "threshold_percent"})
+
+log = logging.getLogger(__name__)
+
+
+@frozen
+class Offer:
+    """What a compress call has given to the host and the host has not taken over yet; `manual`: it was asked for by hand."""
+
+    by: str
+    winner: Hosted | None
+    manual: bool
+
+
+class Place:
+    """The state of one agent's engine; everything the host can call is built on it."""
+
+    def __init__(self, like: Place | None = None) -> None:
+        self.own: Own = Own() if like is None else like.own.copy()
+        self.settings = Settings()
+        self.kinds: tuple[str, ...] = ()
+        self.hosted: dict[str, Hosted] = {}
+        self.cell: Cell | None = None
+        self.runtime: Runtime | None = None
+        self.offer: Offer | None = None
+        self.told: dict[
+            str, Any
+        ] = {}  # what the host is to see of the latest compress call, where nobody in charge says it
+        self.alone = False  # the kill switch: nothing but the hosted built-in
+        self.made = False
+        self.session: dict[str, Any] = {}
+        self.host_id = ""
+        live.add(self)
+
+    # -- attributes ---------------------------------------------------------------------------------------------------
+
+    def in_charge(self) -> Hosted | None:
+        """The hosted engine whose word counts now, or None: the loop's."""
+        cell = self.cell
+        first = (self.kinds[0] if self.kinds else "") if cell is None else kind_of(cell.first)
+        found = self.hosted.get(first)
+        return None if found is None or found.stuck else found
+
+    def read(self, name: str) -> Any:
+        """An attribute, as the host sees it."""
+        if name in self.told:
+            return self.told[name]
+        hosted = self.in_charge()
+        if hosted is not None:
+            try:
+                return getattr(hosted.front, name)
+            except AttributeError:
+                pass
+        return self.own.values[name]
+
+    def write(self, name: str, value: Any) -> None:
+        """The host sets an attribute."""
+        self.told.pop(name, None)
+        self.own.write(name, value)
+        hosted = self.in_charge()
+        if hosted is not None:
+            try:
+                setattr(hosted.front, name, value)
+            except Exception as error:  # noqa: BLE001 - an engine may refuse it; the host must not hear of it
+                log.debug("%s does not take %s: %r", hosted.kind, name, error)
+        if self.alone:
+            return
+        if name == "awaiting_real_usage_after_compression" and value is True:
+            self.commit()
+        elif name in BUDGET:
+            self.publish_budget()
+        elif name == "last_prompt_tokens" and type(value) is int and value > 0 and self.cell is not None:
+            self.cell.happen(UsageRead(self.cell.sid, {"prompt_tokens": value, "estimated": True}))
+
+    def commit(self) -> None:
+        """The host has taken over what it was offered."""
+        raise NotImplementedError
+
+    def publish_budget(self, model: str | None = None) -> None:
+        """Make window and threshold known, if they or the model are others now."""
+        if self.cell is None:
+            return
+        length, threshold = self.budget()
+        known = self.cell.state
+        if (length, threshold) != (known.budget.context_length, known.budget.threshold) or model not in {
+            None,
+            known.session.model,
+        }:
+            self.cell.happen(
+                BudgetChanged(self.cell.sid, context_length=length, threshold=threshold, model=model or None)
+            )
+
+    def budget(self) -> tuple[int, int]:
+        """Window and threshold in tokens, as the loop takes them."""
+        length, threshold = (_whole(self.read(name)) for name in ("context_length", "threshold_tokens"))
+        return length, max(1, min(threshold, length) if length else threshold)
+
+    # -- engines ------------------------------------------------------------------------------------------------------
+
+    def make(self, told: Mapping[str, Any]) -> None:
+        """Read the settings and make the engines; once, when the model is known."""
+        self.made = True
+        config = host_config()
+        self.settings = read_settings(config)
+        self.alone = not self.settings.enabled
+        rules = _rules(config, told)
+        if not self.own.values["context_length"]:
+            self.own = Own(*rules)
+        self.own.update_model(told)
+        wanted = ("builtin",) if self.alone else self.settings.engines
+        kinds = [kind for kind in wanted if self._make_one(kind, config, told)]
+        if wanted and not kinds:
+            kinds = [kind for kind in ("builtin", OURS) if self._make_one(kind, config, told)][:1]
+            log.warning("none of the engines in context.dataspace.engines can be had; %s stands in", kinds[0])
+        self.kinds = tuple(kinds)
+        self.hosted = {kind: hosted for kind, hosted in self.hosted.items() if kind in kinds}
+
+    def _make_one(self, kind: str, config: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+        if kind == OURS:
+            return True
+        try:
+            if kind == host_compressor.KIND:
+                window = {"context_length": self.own.values["context_length"] or SOME_WINDOW}
+                self.hosted[kind] = host_compressor.builtin(config, {**window, **told})
+            else:
+                hosted = self.hosted[kind] = third_party(kind)
+                hosted.lifecycle("update_model", **told)
+        except EngineNotFoundError as error:
+            log.warning("%s", error)
+            return False
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next engine stands in
+            log.warning("the context engine %s cannot be made: %s: %s", kind, type(error).__name__, error)
+            return False
+        return True
+
+    # -- the conversation ---------------------------------------------------------------------------------------------
+
+    def begun(self) -> Cell | None:
+        """The conversation, begun if there is none and shown where facts are; None if all is switched off."""
+        if self.alone:
+            return None
+        if not self.made:
+            self.make({})
+            return self.begun()
+        cell = self.cell
+        if cell is None:
+            cell = self.cell = self._new_cell()
+        runtime = self.runtime
+        if runtime is None or not runtime.alive or runtime is not current_runtime():
+            self._show(cell, current_runtime())
+        return cell
+
+    def _new_cell(self) -> Cell:
+        length, threshold = self.budget()
+        told = {name: str(self.session.get(name) or "") for name in ("model", "platform", "profile")}
+        told["model"] = told["model"] or str(self.read("model") or "")
+        started = {**told, "context_length": length, "threshold": threshold, "host_session": self.host_id or None}
+        cell = Cell(started, self.kinds, self.settings.deadline)
+        guard = judge(self.settings.guard, host_wording())
+        cell.judges = {cell.names[kind]: guard for kind in self.hosted}
+        self.runtime = None
+        return cell
+
+    def _show(self, cell: Cell, runtime: Runtime | None) -> None:
+        self.runtime = runtime
+        if runtime is None:
+            return
+        boots: dict[str, Callable[[Facet], object]] = {}
+        for kind, name in cell.names.items():
+            hosted = self.hosted.get(kind)
+            boots[name] = (
+                compressor(cell.sid, host_wording())
+                if hosted is None
+                else hosted.boot(cell.sid, self.settings.deadline)
+            )
+        cell.post = None
+        runtime.soon(lambda desk: desk.adopt(cell, boots))
+        cell.post = partial(runtime.soon, _draw, cell)
+        cell.follow()
+
+
+def _draw(desk: Any, cell: Cell) -> None:
+    desk.draw(cell)
+
+
+def _whole(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0
+
+
+def _rules(config: Mapping[str, Any], told: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Share, protected rows and reservation, as the host has them configured."""
+    try:
+        read = host_compressor.configured(config, str(told.get("model", "")), str(told.get("provider", "")))
+    except Exception as error:  # noqa: BLE001 - a number that is none; the host would have stopped there
+        log.debug("the block compression is of no use: %r", error)
+        return (0.5, 3, 20, None)
+    return (read["threshold_percent"], read["protect_first_n"], read["protect_last_n"], read["max_tokens"])
