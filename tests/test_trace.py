@@ -533,7 +533,8 @@ def calls(fn: Callable[[], object]) -> int:
     return count
 
 
-def test_recording_costs_at_most_twice_a_turn_in_calls() -> None:
+@pytest.mark.parametrize("implicit", [True, False])
+def test_recording_costs_at_most_twice_a_turn_in_calls(implicit: bool) -> None:
     """Budget: on, at most twice the calls of a turn that publishes or retracts with one observer; off again, none more."""
     ds = Dataspace()
     a = ds.actor("a")
@@ -541,6 +542,9 @@ def test_recording_costs_at_most_twice_a_turn_in_calls() -> None:
 
     def turns() -> None:
         for _ in range(100):
+            if implicit:
+                a.retract(a.publish(Ping(1)))
+                continue
             with a.turn():
                 handle = a.publish(Ping(1))
             with a.turn():

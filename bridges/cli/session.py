@@ -27,6 +27,7 @@ __all__ = ["Line", "Session", "parse_session", "read_session"]
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _FIX = "correct the line or take it out"
+_SPREAD = "a session file holds one message (a JSON object) a line, `jq -c '{}' FILE` makes that of it"
 
 
 @frozen
@@ -113,12 +114,16 @@ def _text(line: bytes) -> str:
 def _line(number: int, text: str) -> Line:
     value = _decoded(text)
     if not isinstance(value, dict):
-        named = "an array" if isinstance(value, list) else "a text" if isinstance(value, str) else "a bare value"
+        if isinstance(value, list):
+            raise _Problem(f"is a whole array; {_SPREAD.format('.[]')}")
+        named = "a text" if isinstance(value, str) else "a bare value"
         raise _Problem(f"is {named}, not an object; put one message (a JSON object) on each line")
     _check_surrogates(value, text)
     role = value.get("role")
     known = ", ".join(sorted(ROLES))
     if "role" not in value:
+        if "messages" in value:
+            raise _Problem(f"holds a whole conversation; {_SPREAD.format('.messages[]')}")
         raise _Problem(f"has no role; give the message one of: {known}")
     if not isinstance(role, str) or role not in ROLES:
         raise _Problem(f"has the role {_brief(role)}, which no provider knows; use one of: {known}")
@@ -136,6 +141,8 @@ def _decoded(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
+        if text.lstrip().startswith("["):
+            raise _Problem(f"begins an array; {_SPREAD.format('.[]')}") from None
         raise _Problem(f"is not JSON at column {error.colno} ({error.msg}); {_FIX}") from None
     except RecursionError:
         raise _Problem(f"is nested too deeply; {_FIX}") from None
