@@ -97,6 +97,8 @@ class Lifetime:
                 task.cancel()
 
     def _tree(self) -> Iterator[Self]:
-        yield self
-        for child in self.children or ():
-            yield from child._tree()
+        left = [self]
+        while left:
+            facet = left.pop()
+            yield facet
+            left += facet.children or ()

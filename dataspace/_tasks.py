@@ -93,6 +93,8 @@ def is_async(fn: Any) -> bool:
     """Does calling `fn` give a coroutine?"""
     while isinstance(fn, functools.partial):
         fn = fn.func
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        raise TypeError(f"{fn!r} is a generator function, which would never run; it must not yield")
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(type(fn), "__call__", None))  # noqa: B004 - the method itself is asked about
 
 

@@ -85,7 +85,7 @@ class _Reader:
         return pattern
 
     def _fail(self, message: str, token: _Token) -> NoReturn:
-        raise PatternError(message, token.column)
+        raise PatternError(message if len(message) <= 500 else message[:499] + "…", token.column)
 
     def _next(self, wanted: str) -> _Token:
         match = _token.match(self._text, self._at)

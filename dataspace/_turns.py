@@ -19,13 +19,14 @@ from threading import get_ident
 from types import CoroutineType
 from typing import Any, NoReturn
 
-from ._actions import CALL, CRASH, STOP, Cause, Op
+from ._actions import CALL, CRASH, Cause, Op
 from ._crash import Crashed, caused, chain, reason_of
 from ._facet import Actor, Facet
-from ._handles import Handle, Observer
+from ._handles import Handle
 from ._index import Delivery, Index
 from ._leaves import Record, record_of
 from ._state import State
+from ._stopping import letting_go, stopping, walk
 from ._tasks import Runtime, Task
 from ._values import kind_of
 from .errors import RunawayError, Stopped, TurnError
@@ -47,7 +48,7 @@ class Turns:
         self._actors: dict[str, Actor] = {}
         self._queue: deque[Delivery] = deque()
         self._draining = False
-        self._left = max_turns
+        self._left, self._extended = max_turns, False
         self._actor: Actor | None = None  # whose turn it is
         self._actions: list[tuple[Op, Any]] = []  # of that turn
         self._bar: Actor | None = None  # whose turn it will seem to be when all that waits has been delivered
@@ -159,7 +160,7 @@ class Turns:
         if self._draining:
             return
         self._draining = True
-        self._left = self._max_turns
+        self._left, self._extended = self._max_turns, False
         queue = self._queue
         try:
             while queue:
@@ -172,7 +173,7 @@ class Turns:
     def _deliver(self, kind: str, observers: tuple[Any, ...], args: tuple[Any, ...], cause: Cause | None) -> None:
         """Each callback is a turn of its own.  This is `_run`, unrolled: it is where the time goes."""
         left = self._left = self._left - len(observers)
-        if left < 0 or (cause is not None and cause.depth >= self._max_depth):
+        if left < 0 or left < len(self._queue) or (cause is not None and cause.depth >= self._max_depth):
             cause = self._overrun(kind, observers, cause)
         actions: list[tuple[Op, Any]] = []
         for observer in observers:
@@ -205,20 +206,25 @@ class Turns:
         """One outside event caused too much: crash who goes on, and begin to count anew.
 
         Who goes on is the actor whose turn caused this delivery, not those who merely hear of it; a new actor that is
-        about to begin is the last link itself.  Once the number of turns is used up, all who would hear more crash
+        about to begin is the last link itself.  It is too much already when more waits than may still be run, or memory
+        would be full before the bound is reached.  Once the number of turns is used up, all who would hear more crash
         too: it ends, whatever they do.
         """
         hearers = [o for o in observers if getattr(o, kind) is not None and o.state is ALIVE]
-        spent = self._left + len(observers) - len(hearers) < 0
-        if not spent and (cause is None or cause.depth < self._max_depth):
+        left = self._left + len(observers) - len(hearers)
+        deep = cause is not None and cause.depth >= self._max_depth
+        if not (deep or left < len(self._queue)):
             return cause
-        limit = f"{self._max_turns} turns" if spent else f"{self._max_depth} turns in a row"
-        error = RunawayError(f"one outside event caused more than {limit}; the last: {chain(cause)}")
         culprits = [cause.by.facet.actor] if cause is not None and cause.by is not None else []
-        culprits += [hearer.facet.actor for hearer in hearers if spent or (kind is CALL and hearer.begins)]
-        for actor in culprits:
-            self._crash(actor, error, None)
-        return None
+        culprits += [hearer.facet.actor for hearer in hearers if left < 0 or (kind is CALL and hearer.begins and deep)]
+        if any(actor.alive for actor in culprits):
+            limit = f"{self._max_turns} turns" if left < len(self._queue) else f"{self._max_depth} turns in a row"
+            error = RunawayError(f"one outside event caused more than {limit}; the last: {chain(cause)}")
+            for actor in culprits:
+                self._crash(actor, error, None)
+            if left >= 0 and not self._extended:
+                self._extended, self._left = True, self._max_turns  # for the others to hear what waits
+        return None if deep else cause
 
     def _index_of(self, cls: type) -> Index:
         index = self._indexes.get(cls)
@@ -230,29 +236,11 @@ class Turns:
 
     def _stop(self, facet: Facet) -> None:
         """Within a turn of its actor: stop a lifetime, children first, then stop actions, then what it holds."""
-        if facet.state is not State.ALIVE:
-            return
-        self._actions.append((STOP, facet))
-        facet.state = State.STOPPING
-        if facet.children:
-            for child in reversed(list(facet.children)):
-                self._stop(child)
-        if facet.stop_actions:
-            if facet.parent is not None:
-                facet.state = State.STOPPED
-            for action in list(facet.stop_actions):
-                action(facet.parent or facet)
-        facet.state = State.STOPPED
-        for handle in reversed(facet.handles):
-            self._let_go(handle)
+        walk(stopping(facet, self._actions), self._actions)
 
     def _let_go(self, handle: Handle) -> None:
-        if handle.state is State.ALIVE:
-            handle.state = State.STOPPING
-            self._actions.append((handle.release, handle))
-            if isinstance(handle, Observer):
-                for facet in reversed(list(handle.lifetimes.values())) if handle.lifetimes else ():
-                    self._stop(facet)
+        """Within a turn of its actor: let go of a handle, and of the lifetimes that hang on it."""
+        walk(letting_go(handle, self._actions), self._actions)
 
     def _crash(self, actor: Actor, error: BaseException, cause: Cause | None) -> None:
         """Outside of turns: the actor ends, and all that it held with it, newest first."""

@@ -6,8 +6,6 @@ An engine is an actor whose boot function calls `serve`.  What it is told and wh
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from contextvars import Context
@@ -15,6 +13,7 @@ from types import CoroutineType
 from typing import Any, TypeVar, get_args
 
 from dataspace import Facet, where
+from dataspace._tasks import is_async
 from engines.context import AskerContext
 from engines.facts import Answered, Asked, Role, Serving, Working
 from engines.messages import Messages
@@ -123,10 +122,3 @@ def _answer(me: Facet, asked: Asked, result: Any) -> Answered:
 def _failure(me: Facet, asked: Asked, error: Exception) -> Answered:
     text = str(error)
     return Answered(asked.sid, asked.ask, asked.n, me.name, error=type(error).__name__ + (f": {text}" if text else ""))
-
-
-def is_async(fn: Any) -> bool:
-    """Whether calling `fn` gives a coroutine."""
-    while isinstance(fn, functools.partial):
-        fn = fn.func
-    return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None))  # noqa: B004

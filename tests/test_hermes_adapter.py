@@ -421,9 +421,8 @@ def test_turns_are_told(engines: Engines) -> None:
     assert runtime is not None
 
     def listen(desk: Any) -> None:
-        me = desk.me.ds.actor("listener") if hasattr(desk.me.ds, "actor") else desk.me
         for cls in (f.TurnStarted, f.TurnEnded):
-            me.observe(cls, heard=heard.append)
+            desk.me.observe(cls, heard=heard.append)
 
     runtime.ask(listen)
     _turn_opened(turn_id="t1", session_id="s1")

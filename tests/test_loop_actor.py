@@ -10,7 +10,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataspace import CAPTURE, Crashed, Dataspace, Facet, Observe, open_dataspace, where
+from dataspace import CAPTURE, Crashed, Dataspace, Facet, open_dataspace, where
 from engines import Loop, Policy, serve
 from engines.facts import (
     Answered,
@@ -32,6 +32,7 @@ from engines.loop import view
 from engines.loop.actor import UnknownSessionError
 from engines.loop.alarms import Alarms
 from engines.loop.timer import keep_time, settled
+from engines.messages import Messages
 from tests.loop_driver import policy, rows
 
 SHOWN = (Session, Budget, Usage, Transcript, ShouldCompress, Asked, Compressed, CompactionFailed, Blocked)
@@ -582,17 +583,23 @@ async def test_an_engine_stopped_at_work_is_followed_by_the_next(autojump_clock:
         assert 1 == loop.state("s1").asks
 
 
-async def test_a_bug_in_the_loop_is_seen(caplog: pytest.LogCaptureFixture) -> None:
-    """The loop's own errors crash its actor, with a fact and a log record, and take its facts with it."""
+def test_a_bug_in_the_loop_is_seen_and_harms_one_conversation(caplog: pytest.LogCaptureFixture) -> None:
+    """What goes wrong for one conversation is logged with its traceback; it goes on as it was, and so do the others."""
 
-    def broken(_messages: object) -> int:
-        raise ZeroDivisionError
+    def broken(messages: Messages) -> int:
+        if "bad" in str(messages[0]["content"]):
+            raise ZeroDivisionError
+        return 7
 
-    with caplog.at_level(logging.CRITICAL, "dataspace"):
-        async with open_dataspace() as ds:
-            loop = Loop(ds.actor("loop"), Policy(estimate=broken))
-            start(loop, "s1")
-            loop.feed(e.UsageRead("s1", {}))
-            assert ["loop"] == [crash.actor for crash in ds.facts(Crashed)]
-            assert () == ds.facts(Session)
-            assert [] == [o for o in ds.facts(Observe) if o.pattern == where(Serving)]
+    ds = Dataspace()
+    loop = Loop(ds.actor("loop"), Policy(estimate=broken))
+    for sid, word in (("s1", "bad"), ("s2", "good")):
+        loop.feed(e.SessionStarted(sid, threshold=100, messages=Messages.of([{"role": "user", "content": word}])))
+    before = loop.state("s1")
+    with caplog.at_level(logging.ERROR, "engines.loop"):
+        loop.feed(e.UsageRead("s1", {}))
+        loop.feed(e.UsageRead("s2", {}))
+    assert [ZeroDivisionError] == [record.exc_info and record.exc_info[0] for record in caplog.records]
+    assert before is loop.state("s1")
+    assert [("s2", 7)] == [(fact.sid, fact.prompt) for fact in ds.facts(Usage)]
+    assert () == ds.facts(Crashed)

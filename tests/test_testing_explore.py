@@ -505,6 +505,32 @@ def test_the_program_says_how_a_scenario_was_made() -> None:
     assert f"from {__name__} import nothing" in Failure(partial(receivers, heard=nothing), (), ValueError()).script()
 
 
+def test_the_program_says_what_happens_in_each_step() -> None:
+    """Functions by name and with what they are given, whoever asked for them; deliveries with what is told."""
+
+    def boot(me: Facet) -> None:
+        me.observe(Ping, heard=nothing)
+        me.later(partial(nothing, 7))
+
+    def scenario(run: Run) -> None:
+        host = run.ds.actor("host")
+        run.outside("host", partial(run.ds.spawn, boot, name="w"), partial(host.send, Ping(1)), BOX)
+
+    schedule = ("@host", "w", "w", "@host", "w", "@host", "nobody")
+    script = Failure(scenario, schedule, AssertionError()).script()
+    comments = [line.partition("  # ")[2] for line in script.splitlines() if line.startswith("        ")]
+    wanted = [
+        "Dataspace.spawn(",
+        "call boot",
+        "call nothing(7)",
+        "Facet.send(Ping(n=1",
+        "heard Ping(n=1, note=0)",
+        "Box",
+    ]
+    assert wanted == [comment[: len(start)] for comment, start in zip(comments, wanted, strict=False)]
+    assert [""] == comments[len(wanted) :]
+
+
 def test_check_raises_the_program_and_gives_the_report_otherwise() -> None:
     """`check` is for the end of a test: silent and chainable, or an assertion with everything in it."""
     with pytest.raises(ScheduleFailed, match=r"(?s)was first.*replay\(\n    racing,") as caught:
@@ -630,6 +656,8 @@ class Box:
         self.n = n
 
     def put(self, _n: int) -> None: ...
+
+    def __call__(self) -> None: ...
 
 
 BOX = Box()

@@ -21,12 +21,11 @@ from engines.messages import Messages, NotJSONError
 
 from .cell import Cell, Outcome, Waiter
 from .fields import VERDICT
-from .guard import judge, unmarked
+from .guard import unmarked
 from .hosted import Hosted, HostedError, accepted
 from .place import Offer
 from .runtime import Runtime
 from .verdicts import Verdicts
-from .wording import host_wording
 
 __all__ = ["Compressions"]
 
@@ -54,8 +53,6 @@ class Compressions(Verdicts):
             return done
         self.drop_offer()
         self.told = {}
-        if not messages:
-            return messages
         before = self._strikes(hosted)
         for each in self.hosted.values():
             each.put_back()  # of a call that began when nobody waited for it any more
@@ -192,11 +189,11 @@ class Compressions(Verdicts):
             rows = hosted.compress(copy.deepcopy(messages))
         except HostedError as error:
             return Outcome(reason=f"{hosted.kind} failed: {type(error).__name__}: {error}")
-        if rows == messages:
+        if hosted.aborted or rows == messages:
             hosted.declined = True
             return Outcome(reason=f"{hosted.kind} declined", declined=True)
         try:
-            verdict = judge(self.settings.guard, host_wording())(Messages.of(rows), Messages.of(messages))
+            verdict = self.judge(hosted)(Messages.of(rows), Messages.of(messages))
         except NotJSONError as error:
             return Outcome(reason=f"what {hosted.kind} gave cannot be judged: {error}")
         if verdict.messages is None:

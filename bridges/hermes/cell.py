@@ -18,8 +18,8 @@ from attrs import evolve, field, frozen
 
 from engines.facts import Blocked, Refused
 from engines.loop import Conversation, Engines, Policy, begin, step
-from engines.loop.events import Event, SessionStarted
-from engines.loop.policy import Accept, Verdict, kind_of, strict
+from engines.loop.events import Event, OfferCommitted, SessionEnded, SessionStarted
+from engines.loop.policy import Accept, Verdict, kind_of
 from engines.messages import Messages
 
 __all__ = ["Cell", "Outcome", "Waiter"]
@@ -73,10 +73,10 @@ class Cell:
     """The state of a conversation, and what becomes of it.
 
     `kinds` are the configured compressors in the order in which they are asked, `expected` the names of those that
-    are about to serve.  `judges` holds what judges the answers of an engine, by name; others are judged strictly.
+    are about to serve.  `judges` holds what judges the answers of an engine, by name; `judge` judges all others.
     """
 
-    def __init__(self, started: Mapping[str, Any], kinds: tuple[str, ...], deadline: float) -> None:
+    def __init__(self, started: Mapping[str, Any], kinds: tuple[str, ...], deadline: float, judge: Accept) -> None:
         self.sid = f"hermes-{next(_numbers)}"
         self.kinds = kinds
         self.names = {kind: f"{kind}#{self.sid.removeprefix('hermes-')}" for kind in kinds}
@@ -86,8 +86,10 @@ class Cell:
         self.resting: frozenset[str] = frozenset()
         """Compressors that hold themselves back now; they are asked last."""
         self.judges: dict[str, Accept] = {}
+        self._judge = judge
         self.lock = threading.RLock()
         self.shown: deque[Shown] = deque()
+        self._held: Blocked | None = None
         self.posted = False
         self.post: Callable[[], object] | None = None
         self.waiter: Waiter | None = None
@@ -104,20 +106,30 @@ class Cell:
             if event.at is None:
                 event = evolve(event, at=time.monotonic())
             new, refused = step(self.state, event, self.engines, self._own_guards if self.guarded else self._no_guards)
+            if isinstance(event, OfferCommitted | SessionEnded):
+                self._held = None
+            elif self._held is not None and new.blocked is None:
+                new = evolve(new, blocked=self._held)
             if new is not self.state or refused:
                 self._put(new, refused)
         self.follow()
         return new
 
     def hold(self, reason: str | None) -> None:
-        """The engine in charge holds automatic compaction back, or (None) does no longer; shown as `Blocked`."""
+        """The engine in charge holds automatic compaction back, or (None) does no longer; shown as `Blocked`.
+
+        It stands until it is said otherwise or a compaction is taken over, whatever else happens.
+        """
+        if reason is None and self._held is None:
+            return
         with self.lock:
-            old = self.state.blocked
-            if reason is None:
-                if old is not None and not self.guarded:
-                    self._put(evolve(self.state, blocked=None), ())
-            elif old is None or old.reason != reason:
-                self._put(evolve(self.state, blocked=Blocked(self.sid, reason)), ())
+            old, self._held = self._held, None if reason is None else Blocked(self.sid, reason)
+            if old is not None and old == self._held:
+                self._held = old
+                return
+            blocked = self._held if self.state.blocked in {None, old} else self.state.blocked
+            if blocked is not self.state.blocked:
+                self._put(evolve(self.state, blocked=blocked), ())
         self.follow()
 
     def say(self, message: object) -> None:
@@ -190,4 +202,4 @@ class Cell:
         """Judge an answer by who gave it; called within a step, so the state is still the one that asked."""
         q = self.state.question
         by = q.work.fact.to if q is not None and q.work is not None else ""
-        return self.judges.get(by, strict)(answer, before)
+        return self.judges.get(by, self._judge)(answer, before)

@@ -9,17 +9,19 @@ that are stored already, and `api_content` is sent instead of the content, so it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
-from engines.loop.policy import Accept, Verdict
+from engines.loop.policy import Accept, Verdict, strict
 from engines.messages import Messages, Row
 from engines.transcript import (
+    Problem,
     bridge_neighbours,
     check,
     current_user,
     drop_orphans,
     drop_unknown,
+    estimate_row,
     groups,
     is_foreign_summary,
     is_real_user,
@@ -31,7 +33,7 @@ from engines.transcript import (
 
 from .wording import Wording
 
-__all__ = ["judge", "mend", "unmarked"]
+__all__ = ["judge", "mend", "strictly", "unmarked"]
 
 STORED, SENT = "_db_persisted", "api_content"
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -45,26 +47,46 @@ _RUN, _ECHO, _LEAST = (
 )  # words: runs of eight, the share of them that makes an echo, what is too short to tell
 
 
-def judge(guard: Literal["repair", "record"], wording: Wording) -> Accept:
-    """The function that judges the answers of a hosted engine."""
+def judge(
+    guard: Literal["repair", "record"], wording: Wording, fell_back: Callable[[], bool] = lambda: False
+) -> Accept:
+    """The function that judges the answers of a hosted engine.
+
+    `fell_back` says whether its latest summary was put together without a model: such a one quotes, and is no echo.
+    """
     if guard == "record":
         return _record
 
     def repair(answer: Messages, before: Messages) -> Verdict:
         before = unmarked(before)
-        mended = mend(answer, before, wording)
-        if not _used(answer, mended):
-            return Verdict(None, "nothing of the list could be used" if len(answer) else "the list is empty")
-        report = check(mended, before)
-        # The built-in says in a system message of the list that there was a compaction; that is meant to be.
-        faults = [fault for fault in report.faults if fault.code != "system_changed" or not _only_added(mended, before)]
-        found = (*report.errors, *faults)
+        mended = _sent_as_said(unmarked(answer), before)
+        found = _problems(mended, before)
+        if found:
+            mended = mend(mended, before, wording)
+            if not _used(answer, mended):
+                return Verdict(None, "nothing of the list could be used" if len(answer) else "the list is empty")
+            found = _problems(mended, before)
         if found:
             return Verdict(None, "; ".join(map(str, found[:3])))
-        useless = _useless_summary(mended, before, wording)
+        useless = _useless_summary(mended, before, wording, quotes=fell_back())
         return Verdict(None, useless) if useless else Verdict(mended)
 
     return repair
+
+
+def _problems(rows: Messages, before: Messages) -> tuple[Problem, ...]:
+    """What is wrong with an answer."""
+    report = check(rows, before)
+    # The built-in says in a system message of the list that there was a compaction; that is meant to be.
+    return (
+        *report.errors,
+        *(fault for fault in report.faults if fault.code != "system_changed" or not _only_added(rows, before)),
+    )
+
+
+def strictly(answer: Messages, before: Messages) -> Verdict:
+    """Judge an answer of ours: nothing is mended, and the host's marks are nobody's business."""
+    return strict(unmarked(answer), unmarked(before))
 
 
 def _record(answer: Messages, _before: Messages) -> Verdict:
@@ -72,10 +94,8 @@ def _record(answer: Messages, _before: Messages) -> Verdict:
 
 
 def mend(answer: Messages, before: Messages, wording: Wording) -> Messages:
-    """Mend what can be mended of an answer to `before` (without marks); the same value where nothing has to be."""
+    """Mend what can be mended of an answer to `before` (both without marks); the same value where nothing has to be."""
     for step in (
-        unmarked,
-        lambda rows: _sent_as_said(rows, before),
         drop_unknown,
         drop_orphans,
         lambda rows: _open_call_kept(rows, before),
@@ -95,7 +115,11 @@ def unmarked(rows: Messages) -> Messages:
     """The same rows without the mark of those that are in the host's store already."""
     if not any(STORED in row for row in rows):
         return rows
-    return Messages.of([{key: row[key] for key in row if key != STORED} if STORED in row else row for row in rows])
+    made = Messages.of([{key: row[key] for key in row if key != STORED} if STORED in row else row for row in rows])
+    for row, new in zip(rows, made, strict=True):
+        if new is not row:
+            new.memo = estimate_row(row)  # the mark costs nothing, so the estimate need not be made again
+    return made
 
 
 def _sent_as_said(rows: Messages, before: Messages) -> Messages:
@@ -199,7 +223,7 @@ def _used(answer: Messages, mended: Messages) -> bool:
     return any(_identity(row) in given for row in mended)
 
 
-def _useless_summary(rows: Messages, before: Messages, wording: Wording) -> str:
+def _useless_summary(rows: Messages, before: Messages, wording: Wording, *, quotes: bool) -> str:
     """Why a summary that was put in says nothing; empty where it says something, or there is none."""
     known = {text_of(row) for row in before}
     for row in rows:
@@ -211,7 +235,9 @@ def _useless_summary(rows: Messages, before: Messages, wording: Wording) -> str:
             return "the summary is empty"
         if not _INVISIBLE.sub("", _THOUGHTS.sub("", body)):
             return "the summary holds nothing but thoughts"
-        if _echoes(body, before, rows):
+        if wording.request in body[:1000]:
+            return "the summary repeats the request for one"
+        if not quotes and _echoes(body, before, rows):
             return "the summary repeats the messages instead of summing them up"
     return ""
 

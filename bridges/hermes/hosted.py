@@ -43,6 +43,8 @@ class Hosted:
         self.stuck = False
         """A call that nobody waits for any more has not returned yet; it may hold what other calls need."""
         self.declined = False
+        self.aborted = False
+        self.fell_back = False
         self.call: dict[str, Any] = {}
         self._twin = twin
         self._working: Any = None
@@ -88,7 +90,8 @@ class Hosted:
         async def work(me: Facet, asked: Asked) -> Any:
             rows = asked.messages.thaw()
             done = await blocking(me, asked, self.compress, rows, asked.focus)
-            if asked.messages == done:
+            # An abort is what the host looks at first: whatever else came back is not taken then.
+            if self.aborted or asked.messages == done:
                 self.declined = True
                 return None
             return done
@@ -104,7 +107,10 @@ class Hosted:
         try:
             told = self.call if focus is None else {**self.call, "focus_topic": focus}
             # The host's own call looks the same: the optional arguments are filtered by the signature.
-            return engine.compress(rows, **accepted(engine.compress, told))
+            done = engine.compress(rows, **accepted(engine.compress, told))
+            self.aborted = bool(getattr(engine, "_last_compress_aborted", False))
+            self.fell_back = bool(getattr(engine, "_last_summary_fallback_used", False))
+            return done
         except BaseException as error:  # noqa: BLE001 - even an exit is this engine's affair; its words may hold secrets
             # By the name it had: this is what a user gets to read.
             raise type(type(error).__name__, (HostedError,), {})(self._cleaned(str(error))) from None
@@ -143,7 +149,7 @@ class Hosted:
         with self._lock:
             self._calls += 1
             self._missed.clear()
-            self.declined = False
+            self.declined = self.aborted = self.fell_back = False
             if self._twin is not None:
                 self._working = self._twin(self.front)
                 return self._calls, self._working
@@ -182,7 +188,12 @@ class Hosted:
     def _complain(self, name: str, error: Exception) -> None:
         if name not in self._failed:
             self._failed.add(name)
-            log.warning("the context engine %s failed in %s: %s", self.kind, name, self._cleaned(f"{type(error).__name__}: {error}"))
+            log.warning(
+                "the context engine %s failed in %s: %s",
+                self.kind,
+                name,
+                self._cleaned(f"{type(error).__name__}: {error}"),
+            )
 
 
 def accepted(method: Callable[..., Any], told: Mapping[str, Any]) -> dict[str, Any]:

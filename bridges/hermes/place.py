@@ -11,11 +11,11 @@ from attrs import frozen
 
 from dataspace import Facet
 from engines.loop.events import BudgetChanged, UsageRead
-from engines.loop.policy import kind_of
+from engines.loop.policy import Accept, kind_of
 
 from . import builtin as host_compressor
 from .cell import Cell
-from .guard import judge
+from .guard import judge, strictly
 from .hooks import live
 from .hosted import Hosted
 from .own import Own
@@ -180,14 +180,17 @@ class Place:
             self._show(cell, current_runtime())
         return cell
 
+    def judge(self, hosted: Hosted) -> Accept:
+        """What judges the answers of a hosted engine."""
+        return judge(self.settings.guard, host_wording(), lambda: hosted.fell_back)
+
     def _new_cell(self) -> Cell:
         length, threshold = self.budget()
         told = {name: str(self.session.get(name) or "") for name in ("model", "platform", "profile")}
         told["model"] = told["model"] or str(self.read("model") or "")
         started = {**told, "context_length": length, "threshold": threshold, "host_session": self.host_id or None}
-        cell = Cell(started, self.kinds, self.settings.deadline)
-        guard = judge(self.settings.guard, host_wording())
-        cell.judges = {cell.names[kind]: guard for kind in self.hosted}
+        cell = Cell(started, self.kinds, self.settings.deadline, strictly)
+        cell.judges = {cell.names[kind]: self.judge(hosted) for kind, hosted in self.hosted.items()}
         self.runtime = None
         return cell
 

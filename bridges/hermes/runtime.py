@@ -10,15 +10,12 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    import trio
-
-    from dataspace._runtime import AsyncDataspace
-
     from .desk import Desk
 
 __all__ = ["Runtime", "current_runtime", "running", "shut_down"]
@@ -26,22 +23,26 @@ __all__ = ["Runtime", "current_runtime", "running", "shut_down"]
 MOST_STARTS = 3
 """How often a runtime that has died is replaced in one process."""
 
+BATCH = 100
+"""How many calls are done in a row."""
+
 T = TypeVar("T")
+Call = tuple[Callable[..., object], tuple[Any, ...]] | None
 log = logging.getLogger(__name__)
 
 
 class Runtime:
-    """The thread, the dataspace in it, and the way in."""
+    """The thread, the dataspace in it, and the way in.
+
+    What is asked for goes through a queue whose other end a worker thread holds: to wake the event loop is a system call
+    that lets go of the interpreter, and the host's thread would have to wait for its turn to get it back.
+    """
 
     def __init__(self) -> None:
         self.dead = False
-        self.ds: AsyncDataspace | None = None
         self.desk: Desk | None = None
-        self._lock = threading.RLock()  # a finaliser may come in while its thread is in here
+        self._calls: SimpleQueue[Call] = SimpleQueue()
         self._ident = 0
-        self._scope: trio.CancelScope | None = None
-        self._waiting: deque[tuple[Callable[..., object], tuple[Any, ...]]] | None = deque()
-        self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hermes-dataspace", daemon=True)
         self._thread.start()
 
@@ -54,27 +55,33 @@ class Runtime:
         """Have `fn(desk, *args)` run on the dataspace's thread, in the order of these calls; never waits, never raises."""
         if threading.get_ident() == self._ident:
             fn(self.desk, *args)
-            return
-        with self._lock:
-            if self._waiting is not None:
-                self._waiting.append((fn, args))
-                return
-        if self.dead or self.ds is None:
-            return
-        try:
-            self.ds.from_thread_soon(fn, self.desk, *args)
-        except Exception:
-            log.exception("the dataspace could not be told what happened")
+        elif not self.dead:
+            self._calls.put((fn, args))
 
     def ask(self, fn: Callable[..., T], *args: Any, seconds: float = 30.0) -> T:
-        """Run `fn(desk, *args)` on the dataspace's thread and wait; raises `TimeoutError` if it does not come up."""
-        if not self._ready.wait(seconds) or self.ds is None:
-            raise TimeoutError(f"the dataspace did not come up within {seconds:g} s")
-        return self.ds.from_thread(fn, self.desk, *args)
+        """Run `fn(desk, *args)` on the dataspace's thread and wait; raises what it raises, or `TimeoutError`."""
+        results: list[T] = []
+        errors: list[BaseException] = []
+        done = threading.Event()
+
+        def call(desk: Desk) -> None:
+            try:
+                results.append(fn(desk, *args))
+            except Exception as error:  # noqa: BLE001 - it is raised where somebody waits
+                errors.append(error)
+            finally:
+                done.set()
+
+        self.soon(call)
+        if not done.wait(seconds):
+            raise TimeoutError(f"the dataspace did not answer within {seconds:g} s")
+        if errors:
+            raise errors[0]
+        return results[0]
 
     def stop(self) -> None:
         """End it, and wait until it has ended; no process has to, a test may want to."""
-        self.soon(lambda _desk: self._scope.cancel() if self._scope is not None else None)
+        self._calls.put(None)
         self._thread.join()
 
     # -- the thread ---------------------------------------------------------------------------------------------------
@@ -86,12 +93,9 @@ class Runtime:
             trio.run(self._live)
             log.debug("the dataspace was stopped")
         except BaseException:
-            log.exception("the dataspace has ended; engines are called directly from now on, or it is started again")
+            log.exception("the dataspace has ended; it is started again, or engines are called directly from now on")
         finally:
-            with self._lock:
-                self.dead = True
-                self._waiting = None
-            self._ready.set()
+            self.dead = True
 
     async def _live(self) -> None:
         import trio  # noqa: PLC0415
@@ -101,27 +105,25 @@ class Runtime:
 
         from .desk import Desk  # noqa: PLC0415
 
-        self._scope = trio.CancelScope()
+        limiter = trio.CapacityLimiter(1)
         async with open_dataspace() as ds:
-            desk = Desk(ds.actor("loop"))
-            keep_time(desk)
-            self.ds, self.desk, self._ident = ds, desk, threading.get_ident()
-            while (call := self._next_waiting()) is not None:
-                try:
-                    call[0](desk, *call[1])
-                except Exception:
-                    log.exception("what was asked of the dataspace before it ran has failed")
-            self._ready.set()
-            with self._scope:
-                await trio.sleep_forever()
+            self.desk = Desk(ds.actor("loop"))
+            keep_time(self.desk)
+            self._ident = threading.get_ident()
+            while call := await trio.to_thread.run_sync(self._calls.get, abandon_on_cancel=True, limiter=limiter):
+                self._perform(call)
+                with suppress(Empty):
+                    for _ in range(BATCH):  # then it is the turn of others
+                        call = self._calls.get_nowait()
+                        if call is None:
+                            return
+                        self._perform(call)
 
-    def _next_waiting(self) -> tuple[Callable[..., object], tuple[Any, ...]] | None:
-        """What came first; when there is nothing left, whoever comes from now on goes straight in."""
-        with self._lock:
-            if self._waiting:
-                return self._waiting.popleft()
-            self._waiting = None
-            return None
+    def _perform(self, call: tuple[Callable[..., object], tuple[Any, ...]]) -> None:
+        try:
+            call[0](self.desk, *call[1])
+        except Exception:
+            log.exception("what was asked of the dataspace has failed")
 
 
 _current: Runtime | None = None

@@ -35,6 +35,8 @@ class Wording:
     end: str = "--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---"
     prior: str = "[PRIOR CONTEXT — for reference only; not a new message]"
     delimiter: str = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
+    request: str = "You are a summarization agent creating a context checkpoint."
+    """How the host begins when it asks for a summary."""
 
     def dressed(self, messages: Messages) -> Messages:
         """The same list with our summaries in the host's words."""

@@ -151,7 +151,7 @@ class Run:
             return _said(self.scripts[option[1:]].steps[0])
         letter = self.ds.inbox(option)[0]
         if letter.kind == CALL:
-            return f"{CALL} {_said(letter.to.call)}"
+            return f"{CALL} {_said(_asked_for(letter.to.call))}"
         return f"{letter.kind} {', '.join(map(repr, letter.args))}"
 
     def take(self, option: str, *, check: bool = True) -> None:
@@ -186,14 +186,14 @@ def _said(fn: Any) -> str:
     if isinstance(fn, partial):
         return f"{_said(fn.func)}({', '.join(map(repr, fn.args))})"
     name: str = getattr(fn, "__qualname__", type(fn).__qualname__)
-    inner = (
-        dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)) if isinstance(fn, FunctionType) else {}
-    )
-    if "fn" in inner:  # what `later` wraps
-        return _said(inner["fn"].cell_contents)
-    if "enter" in inner:  # what boots an actor
-        return "boot"
     return name.rpartition("<locals>.")[2]
+
+
+def _asked_for(call: FunctionType) -> Any:
+    """The function that `later` or `spawn` was given, out of what the dataspace made of it."""
+    inner = dict(zip(call.__code__.co_freevars, call.__closure__ or (), strict=True))
+    cell = inner.get("fn") or inner.get("boot")
+    return call if cell is None else cell.cell_contents
 
 
 Scenario = Callable[[Run], object]

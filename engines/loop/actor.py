@@ -136,7 +136,11 @@ class Loop:
         state = self._states.get(sid)
         refused: tuple[Refused, ...] = ()
         if state is not None:
-            new, refused = step(state, event, self._roster.of(sid), self.policy)
+            try:
+                new, refused = step(state, event, self._roster.of(sid), self.policy)
+            except Exception:  # what went wrong for one conversation is not to end those of all others
+                log.exception("the loop of %s could not take %s; it goes on as it was", sid, type(event).__name__)
+                return
         elif isinstance(event, SessionStarted):
             new = begin(event, asks=self._floor[0], n=self._floor[1])
         else:

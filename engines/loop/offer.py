@@ -153,4 +153,6 @@ def _reckon(q: Question, now: Now) -> int:
     assert q.before is not None
     rough = estimate(q.draft)
     rough_before = estimate(q.before)
-    return round(rough * q.fact.tokens / rough_before) if rough_before and q.fact.tokens else rough
+    if not (rough_before and q.fact.tokens):
+        return rough
+    return (rough * q.fact.tokens + rough_before // 2) // rough_before  # whole numbers: no count is too large

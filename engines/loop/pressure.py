@@ -13,6 +13,9 @@ from engines.facts import Usage
 
 __all__ = ["read_usage", "same_response"]
 
+MOST = 10**12
+"""Tokens; a report of more says nothing."""
+
 # The spellings met in the wild, the host's own first.
 _KEYS = {
     "completion": ("completion_tokens", "output_tokens"),
@@ -53,7 +56,7 @@ def same_response(one: Usage | None, other: Usage) -> bool:
 def _first(usage: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
     for key in keys:
         value = usage.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST:
             return value
     return None
 

@@ -31,7 +31,7 @@ class Fake(Base):
     """Keeps account of what it is told; compresses by keeping the first and the last rows, or by `plan`."""
 
     plan: Callable[[Fake, Rows, dict[str, Any]], Any] | None = None
-    made: list[Fake] = []  # noqa: RUF012 - so that a test finds the one that was made for it
+    made: list[Fake] = []  # so that a test finds the one that was made for it
 
     def __init__(self) -> None:
         self.heard: list[tuple[Any, ...]] = []
