@@ -31,11 +31,11 @@ def entering(owner: Facet, body: Body, what: str, *, ends_facet: bool = False) -
 
 def _call(body: Body, facet: Facet, args: tuple[Any, ...]) -> None:
     result = body(facet, *args)
-    if callable(result) and not args and facet.parent is None:
-        raise TypeError(f"{body!r} returned a function: perhaps it makes boot functions, and is to be called first")
     if type(result) is CoroutineType:
         result.close()
         raise TurnError(f"{body!r} returned a coroutine: give the async function itself")
+    if callable(result) and not args and facet.parent is None:
+        raise TypeError(f"{body!r} returned a function: perhaps it makes boot functions, and is to be called first")
 
 
 def _start(body: Body, facet: Facet, args: tuple[Any, ...]) -> None:
