@@ -150,7 +150,7 @@ def test_the_demo_can_be_varied(run: Run) -> None:
         (["--pace", "-1"], "--pace"),
         (["--nope"], "--nope"),
         (["another.jsonl"], "another.jsonl"),
-        (["--out", "missing/out.jsonl"], "there is no directory missing; make it first"),
+        (["--out", "missing/out.jsonl"], "/missing; make it first"),
         (["--out", "."], "is a directory"),
     ],
 )
@@ -296,9 +296,22 @@ def test_a_device_is_written_to_and_not_replaced() -> None:
 
 def test_a_directory_that_cannot_be_written_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is run for it."""
-    monkeypatch.setattr(os, "access", lambda _path, _mode: False)
-    with pytest.raises(BadInput, match="cannot be written to; choose another"):
+
+    def read_only(*_args: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "open", read_only)
+    with pytest.raises(BadInput, match=r"cannot be written to \(Read-only file system\); choose another"):
         check_target("--out", tmp_path / "out", None)
+
+
+def test_a_pipe_that_may_not_be_written_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe is opened only when there is something to write; whether it may be is asked before."""
+    os.mkfifo(tmp_path / "pipe")
+    check_target("--out", tmp_path / "pipe", None)
+    monkeypatch.setattr(os, "access", lambda _path, _mode: False)
+    with pytest.raises(BadInput, match="may not be written to; choose another"):
+        check_target("--out", tmp_path / "pipe", None)
 
 
 def test_what_fails_in_writing_is_told(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ from bridges.cli.perform import display_for
 from bridges.cli.picture import Picture, Summary
 from bridges.cli.replay import Settings
 from bridges.cli.screen import Screen
-from bridges.cli.words import bar, brief, chart, clean, sentence
+from bridges.cli.terminal import clean
+from bridges.cli.words import bar, brief, chart, sentence
 from engines.facts import Serving, SkillAvailable, Usage
 from tests.conftest import CHECKOUT
 from tests.replay_driver import Replayed, crasher, jsonl, replayed, rows, session
@@ -240,6 +241,27 @@ def test_a_screen_is_closed_once(eventful: Replayed) -> None:
     assert stream.getvalue().rstrip().replace("\n", " ").endswith("\x1b[1mmost.\x1b[0m")
 
 
+class Gone(Terminal):
+    """A terminal that was closed."""
+
+    closed_now = False
+
+    def write(self, text: str) -> int:
+        if self.closed_now:
+            raise OSError(5, "Input/output error")
+        return super().write(text)
+
+
+def test_a_terminal_that_is_gone_is_left_without_complaint(eventful: Replayed) -> None:
+    """After a SIGHUP there is nothing to put in order."""
+    stream = Gone()
+    screen = Screen(stream)
+    screen.begin(eventful.story, session(rows(9)), SETTINGS)
+    stream.closed_now = True
+    screen.close()
+    screen.close()
+
+
 # -- a pseudo-terminal ------------------------------------------------------------------------------------------------
 
 
@@ -360,13 +382,14 @@ def test_json_on_a_terminal_comes_last(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupted_demo_leaves_the_terminal_in_order() -> None:
-    """Ctrl-C ends it with 130 and no traceback, the cursor is shown again."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_demo_leaves_the_terminal_in_order(number: signal.Signals) -> None:
+    """Whatever signal ends it, the exit code names it, there is no traceback, and the cursor is shown again."""
     with pane("demo", "--pace", "0.5") as on:
         on.until("compressor serves")
-        on.child.send_signal(signal.SIGINT)
+        on.child.send_signal(number)
         last = on.finish()
-        assert 130 == on.child.returncode
+        assert 128 + number == on.child.returncode
         assert not on.cursor_hidden
     assert "Traceback" not in last
     assert "at most." not in last

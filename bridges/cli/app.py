@@ -11,17 +11,16 @@ import click
 
 from .errors import BadInput
 from .kinds import KINDS
+from .options import seconds, tokens
 from .output import check_target
 from .perform import perform
 from .reckon import budget
 from .replay import Settings
-from .session import parse_session, read_session
+from .session import parse_session, read_session, read_stdin, stdin_descriptor
 from .swaps import check_engine, check_swaps, parse_swap
 
 __all__ = ["command"]
 
-_TOKENS = click.IntRange(min=1)
-_PACE = click.FloatRange(min=0.0, max=60.0)
 _DEMO_SWAP = "c2:compressor=compressor#b"
 _DEMO_TELLS = (
     "Whenever the context reached the threshold, the run loop asked and an engine answered.",
@@ -44,9 +43,9 @@ def command(context: click.Context) -> None:
 
 
 @command.command()
-@click.argument("session", metavar="SESSION.jsonl", type=click.Path(path_type=Path))
-@click.option("--context-length", type=_TOKENS, metavar="N", help="Tokens the model can hold.  [default: 128000]")
-@click.option("--threshold", type=_TOKENS, metavar="N", help="Tokens at which to compact.  [default: 75 % of that]")
+@click.argument("session", metavar="SESSION.jsonl")
+@click.option("--context-length", type=tokens, metavar="N", help="Tokens the model can hold.  [default: 128000]")
+@click.option("--threshold", type=tokens, metavar="N", help="Tokens at which to compact.  [default: 75 % of that]")
 @click.option(
     "--engine",
     "engines",
@@ -61,26 +60,26 @@ def command(context: click.Context) -> None:
     metavar="AT:OLD=NEW",
     help="Swap engines before line AT, or before crossing N with cN; repeatable.",
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the final message list here.")
+@click.option("--out", metavar="FILE", help="Write the final message list here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@click.option("--pace", type=_PACE, default=0.0, metavar="SECONDS", help="Pause after each line, on a terminal.")
+@click.option("--pace", type=seconds, default=0.0, metavar="SECONDS", help="Pause after each line, on a terminal.")
 def replay(
-    session: Path,
+    session: str,
     context_length: int | None,
     threshold: int | None,
     engines: tuple[str, ...],
     swaps: tuple[str, ...],
-    out: Path | None,
+    out: str | None,
     as_json: bool,
     pace: float,
 ) -> int:
-    """Run a recorded session through the run loop, with real engines."""
+    """Run a recorded session through the run loop, with real engines; `-` is what comes on stdin."""
     settings = settings_of(context_length, threshold, engines, swaps)
-    read = read_session(session)
+    read = read_stdin() if session == "-" else read_session(Path(session))
     if out is not None:
-        check_target("--out", out, session)
+        check_target("--out", out, stdin_descriptor() if session == "-" else Path(session))
     check_swaps(settings.swaps, settings.engines, read.length)
-    return perform(read, settings, out=out, as_json=as_json, pace=pace)
+    return perform(read, settings, out=None if out is None else Path(out), as_json=as_json, pace=pace)
 
 
 @command.command()
@@ -89,7 +88,7 @@ def replay(
 )
 @click.option(
     "--pace",
-    type=_PACE,
+    type=seconds,
     default=0.01,
     metavar="SECONDS",
     show_default=True,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 __all__ = ["BadInput", "CommandError", "Interrupted", "RunFailed"]
 
 
@@ -32,6 +34,8 @@ class RunFailed(CommandError):
 
 
 class Interrupted(CommandError):
-    """The user has seen enough; there is nothing to say."""
+    """Signal `number`, by default that of Ctrl-C, has ended the run; there is nothing to say."""
 
-    exit_code = 130
+    def __init__(self, number: int = signal.SIGINT) -> None:
+        super().__init__()
+        self.exit_code = 128 + number

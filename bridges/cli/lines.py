@@ -9,6 +9,7 @@ from .moments import Moment, plain
 from .replay import Settings
 from .session import Session
 from .story import Story
+from .terminal import clean
 
 __all__ = ["Display", "Lines", "Silence"]
 
@@ -94,6 +95,6 @@ class Lines:
         if not self._open:
             return
         try:
-            print(line, file=self._stream, flush=True)
+            print(clean(line), file=self._stream, flush=True)
         except BrokenPipeError:
             self._open = False

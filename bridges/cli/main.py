@@ -1,37 +1,34 @@
 """From the process's point of view: arguments in, an exit code out, and never a traceback for the user's mistake.
 
-0: it went well. 1: the run failed. 2: bad input. 130: interrupted.
+0: it went well. 1: the run failed. 2: bad input. 129, 130, 143: ended by SIGHUP, Ctrl-C, SIGTERM.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
-import sys
 from collections.abc import Sequence
 
 from .errors import CommandError, Interrupted
+from .signals import interrupted_by, on_ending, stop
+from .streams import usable_streams
+from .terminal import NAME, tell
 
 __all__ = ["main"]
 
-_NAME = "hermes-dataspace"
 _EXTRA = frozenset({"click", "rich"})
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command with `args`, by default those of the process."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # what the terminal cannot spell must not end the run
-            stream.reconfigure(errors="backslashreplace")
     try:
-        return _run(args)
+        with usable_streams(), on_ending(stop):
+            return _run(args)
     except BrokenPipeError:  # whoever was reading has seen enough
         return 0
-    except KeyboardInterrupt:
-        return Interrupted.exit_code
-    finally:
-        _finish_stdout()
+    except BaseException as error:
+        number = interrupted_by(error)
+        if number is None:
+            raise
+        return Interrupted(number).exit_code
 
 
 def _run(args: Sequence[str] | None) -> int:
@@ -43,33 +40,20 @@ def _run(args: Sequence[str] | None) -> int:
         missing = str(error.name).partition(".")[0]
         if missing not in _EXTRA:
             raise
-        return _complain(f"{missing} is missing; pip install 'hermes-dataspace[cli]'", 1)
+        tell(f"{missing} is missing; pip install 'hermes-dataspace[cli]'")
+        return 1
     try:
-        return int(command.main(args=None if args is None else list(args), prog_name=_NAME, standalone_mode=False) or 0)
-    except Interrupted as interrupted:
-        return interrupted.exit_code
+        return int(command.main(args=None if args is None else list(args), prog_name=NAME, standalone_mode=False) or 0)
     except CommandError as error:
-        return _complain(str(error), error.exit_code)
+        problem, code = str(error), error.exit_code
     except click.ClickException as error:
-        return _complain(f"{error.format_message().strip()} ({_NAME} --help tells more)", 2)
+        problem, code = f"{error.format_message().strip()} ({NAME} --help tells more)", 2
     except click.Abort:
         raise KeyboardInterrupt from None
     except BrokenPipeError:
         raise
     except OSError as error:
-        return _complain(f"what there is to say could not be written: {error.strerror or error}", 1)
-
-
-def _complain(problem: str, code: int) -> int:
-    with contextlib.suppress(OSError):
-        print(f"{_NAME}: {' '.join(problem.split())}", file=sys.stderr, flush=True)
+        problem, code = f"what there is to say could not be written: {error.strerror or error}", 1
+    if problem:
+        tell(problem)
     return code
-
-
-def _finish_stdout() -> None:
-    """Write what is left; where that cannot be, into nothing, rather than have the interpreter complain at its end."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

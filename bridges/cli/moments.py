@@ -8,11 +8,12 @@ This form is documented in `docs/reference/command.md` and does not change witho
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from attrs import frozen
+
+from .terminal import ascii_json
 
 __all__ = ["Moment", "plain"]
 
@@ -43,4 +44,4 @@ def _value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3f}"
     text = str(value)
-    return text if _PLAIN.fullmatch(text) else json.dumps(text)
+    return text if _PLAIN.fullmatch(text) else ascii_json(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from .result import problems, remarks, result_of
 from .running import run
 from .screen import Screen
 from .session import Session, shown
+from .terminal import ascii_json, tell
 
 __all__ = ["display_for", "is_screen", "perform"]
 
@@ -44,7 +44,7 @@ def perform(
     finally:
         display.close()
     for line in (*failures, *remarks(outcome.story, outcome.end)):
-        print(f"hermes-dataspace: {line}", file=sys.stderr)
+        tell(line)
     if as_json:
         _print_json(result)
     return 1 if failures else 0
@@ -65,4 +65,4 @@ def is_screen(stream: TextIO) -> bool:
 
 def _print_json(result: Mapping[str, Any]) -> None:
     with contextlib.suppress(BrokenPipeError):  # whoever wanted to read it is gone
-        print(json.dumps(result), flush=True)
+        print(ascii_json(result), flush=True)

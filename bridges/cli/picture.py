@@ -20,7 +20,8 @@ from .moments import Moment
 from .replay import Settings
 from .session import Session
 from .story import Story
-from .words import bar, brief, chart, clean, counted, sentence
+from .terminal import clean
+from .words import bar, brief, chart, counted, sentence
 
 __all__ = ["Picture", "Summary"]
 
@@ -160,7 +161,7 @@ class Summary:
         tokens = self.result["tokens"]
         for done in self.result["results"]:
             yield Text(
-                f"{done['ask']:>3}. {done['by']}: {done['tokens_before']:,} {arrow} {done['tokens_after']:,} tokens"
+                f"{done['ask']:>3}. {clean(done['by'])}: {done['tokens_before']:,} {arrow} {done['tokens_after']:,} tokens"
                 f" in {done['seconds'] * 1000:,.0f} ms"
             )
         yield Text(
@@ -193,4 +194,7 @@ def _column(lines: list[Text], width: int, rows: int, ascii_only: bool) -> Text:
 
 
 def _panel(content: Any, title: str, ascii_only: bool) -> Panel:
-    return Panel(content, title=title, title_align="left", box=ASCII if ascii_only else ROUNDED, border_style="dim")
+    # As a `Text`, for of a plain string rich would read the square brackets as markup.
+    return Panel(
+        content, title=Text(title), title_align="left", box=ASCII if ascii_only else ROUNDED, border_style="dim"
+    )

@@ -17,6 +17,7 @@ from .lines import Display
 from .moments import Moment
 from .replay import End, Replay, Settings
 from .session import Session
+from .signals import interrupted_by, on_ending
 from .story import Story, watching
 
 __all__ = ["Outcome", "run"]
@@ -41,15 +42,31 @@ def run(session: Session, settings: Settings, display: Display, pace: float = 0.
     """
     try:
         return trio.run(_run, session, settings, display, pace, restrict_keyboard_interrupt_to_checkpoints=True)
-    except KeyboardInterrupt:
-        raise Interrupted from None
-    except BaseExceptionGroup as group:
-        if group.split(KeyboardInterrupt)[0] is None:
+    except BaseException as error:
+        number = interrupted_by(error)
+        if number is None:
             raise
-        raise Interrupted from None
+        raise Interrupted(number) from None
 
 
 async def _run(session: Session, settings: Settings, display: Display, pace: float) -> Outcome:
+    """Replay until the end or a signal to end, which cancels: raised in the midst of trio it would break more."""
+    numbers: list[int] = []
+    outcome = None
+    token = trio.lowlevel.current_trio_token()
+
+    def cancel(number: int) -> None:
+        numbers.append(number)
+        token.run_sync_soon(scope.cancel)
+
+    with trio.CancelScope() as scope, on_ending(cancel):
+        outcome = await _replay(session, settings, display, pace)
+    if numbers or outcome is None:
+        raise Interrupted(*numbers)
+    return outcome
+
+
+async def _replay(session: Session, settings: Settings, display: Display, pace: float) -> Outcome:
     tally, shown = Story(perf_counter), Story(perf_counter)
     happened = 0
 

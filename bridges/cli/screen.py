@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -58,9 +59,10 @@ class Screen:
 
     def close(self) -> None:
         """Give the terminal back as it was."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        live, self._live = self._live, None
+        if live is not None:
+            with suppress(OSError):  # a terminal that is gone needs no order
+                live.stop()
 
     def _draw(self, reserve: int = 0) -> None:
         if self._live is not None:

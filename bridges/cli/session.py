@@ -10,6 +10,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,8 +23,9 @@ from engines.transcript.rows import ROLES
 
 from .errors import BadInput
 from .shape import problem_in
+from .terminal import clean
 
-__all__ = ["Line", "Session", "parse_session", "read_session"]
+__all__ = ["Line", "Session", "parse_session", "read_session", "read_stdin", "reason_of", "shown", "stdin_descriptor"]
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _FIX = "correct the line or take it out"
@@ -73,9 +75,19 @@ def read_session(path: Path) -> Session:
     except IsADirectoryError:
         raise BadInput("is a directory; give the path of a session file (JSON lines) in it", file=file) from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise BadInput(f"cannot be read ({reason}); give a file that can be", file=file) from None
+        raise BadInput(f"cannot be read ({reason_of(error)}); give a file that can be", file=file) from None
     return parse_session(data, file=file, name=path.stem)
+
+
+def read_stdin() -> Session:
+    """Read and check what comes on stdin, which is called that; raises `BadInput`."""
+    if sys.stdin is None:
+        raise BadInput("is closed; give the path of a session file (JSON lines)", file="stdin")
+    try:
+        data = sys.stdin.buffer.read()
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot be read ({reason_of(error)}); give a file that can be", file="stdin") from None
+    return parse_session(data, file="stdin", name="stdin")
 
 
 def parse_session(data: bytes, *, file: str, name: str = "session") -> Session:
@@ -95,9 +107,22 @@ def parse_session(data: bytes, *, file: str, name: str = "session") -> Session:
     return session
 
 
-def shown(path: Path) -> str:
+def shown(path: Path | str) -> str:
     """A path as it may stand in one line of text."""
-    return re.sub(r"[\x00-\x1f\x7f]", "?", str(path))
+    return clean(str(path), "?")
+
+
+def stdin_descriptor() -> int | None:
+    """The file descriptor of stdin, if it has one."""
+    try:
+        return sys.stdin.fileno()
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def reason_of(error: Exception) -> str:
+    """What the system says, without the name of the file that it says it of."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 class _Problem(Exception):

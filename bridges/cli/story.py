@@ -17,6 +17,7 @@ from engines.transcript import estimate_tokens
 
 from .moments import Moment
 from .position import Position, Swapped
+from .terminal import one_line
 
 __all__ = ["Compaction", "EngineState", "Story", "watching"]
 
@@ -124,7 +125,7 @@ class Story:
             return _told("answered", ask=answer.ask, engine=answer.by, tokens=self._measured(answer.messages))
         if answer.error is None:
             return _told("declined", ask=answer.ask, engine=answer.by)
-        return _told("erred", ask=answer.ask, engine=answer.by, reason=_line(answer.error))
+        return _told("erred", ask=answer.ask, engine=answer.by, reason=one_line(answer.error))
 
     def _compressed(self, result: f.Compressed) -> Told:
         asked = self._asked.pop(result.ask, None)
@@ -142,14 +143,14 @@ class Story:
         )
 
     def _refused(self, refused: f.Refused) -> Told:
-        return _told("refused", ask=refused.ask, by=refused.by, reason=_line(refused.reason))
+        return _told("refused", ask=refused.ask, by=refused.by, reason=one_line(refused.reason))
 
     def _failed(self, failed: f.CompactionFailed) -> Told:
         self._since.pop(failed.ask, None)
-        return _told("failed", ask=failed.ask, reason=_line(failed.reason))
+        return _told("failed", ask=failed.ask, reason=one_line(failed.reason))
 
     def _blocked(self, blocked: f.Blocked) -> Told:
-        return _told("blocked", reason=_line(blocked.reason))
+        return _told("blocked", reason=one_line(blocked.reason))
 
     # -- engines ------------------------------------------------------------------------------------------------------
 
@@ -170,17 +171,19 @@ class Story:
         if crash.actor not in self.engines:
             return None  # not an engine: a display, which is nobody's loss but its own
         self.engines[crash.actor].doing = "crashed"
-        self.crashes[crash.actor] = reason = _line(crash.reason)
+        self.crashes[crash.actor] = reason = one_line(crash.reason)
         return _told("crashed", engine=crash.actor, reason=reason)
 
     def _gave_up(self, given: f.GaveUp) -> Told:
         self._engine(given.engine).doing = "given up"
-        return _told("gave-up", engine=given.engine, crashes=given.crashes, reason=_line(given.reason))
+        return _told("gave-up", engine=given.engine, crashes=given.crashes, reason=one_line(given.reason))
 
     def _swapped(self, swap: Swapped) -> Told:
         if swap.new is not None:
             self._engine(swap.new, "starting")
-        return _told("swap", at=swap.place, old=swap.old, new=swap.new, note=swap.note)
+        return _told(
+            "swap", at=swap.place, old=swap.old, new=swap.new, note=None if swap.note is None else one_line(swap.note)
+        )
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -228,8 +231,3 @@ def watching(story: Story, tell: Callable[[tuple[Moment, ...]], object]) -> Call
 
 def _told(event: str, **told: Any) -> Told:
     return {"event": event, **told}
-
-
-def _line(text: str) -> str:
-    """A text for people on one line."""
-    return " ".join(text.split())

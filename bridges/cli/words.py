@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,16 +9,11 @@ from dataspace import Crashed
 from engines import facts as f
 
 from .moments import Moment
+from .terminal import clean
 
-__all__ = ["bar", "brief", "chart", "clean", "counted", "sentence"]
+__all__ = ["bar", "brief", "chart", "counted", "sentence"]
 
 _LEVELS = {False: "▁▂▃▄▅▆▇█", True: "_.-~=+*#"}
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
-
-
-def clean(text: str) -> str:
-    """A text without anything that would move a cursor."""
-    return _CONTROL.sub(" ", text)
 
 
 def bar(value: int, threshold: int, width: int, *, ascii_only: bool = False) -> str:

@@ -1,0 +1,17 @@
+"""The vocabulary on the wire: its facts, and those of the dataspace itself, as JSON and back."""
+
+from __future__ import annotations
+
+from dataspace import Crashed, Observe
+from dataspace.wire import Value, Wire
+
+from .facts import FACTS
+from .messages import Messages
+
+__all__ = ["vocabulary_wire"]
+
+
+def vocabulary_wire() -> Wire:
+    """A `Wire` for all of `engines.facts.FACTS`, `Crashed` and `Observe`; message lists are written as `{"messages": [...]}`."""
+    messages = Value("messages", Messages, lambda value: value.thaw(), Messages.of)
+    return Wire([*FACTS.values(), Crashed, Observe], values=[messages])
