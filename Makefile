@@ -10,7 +10,7 @@ find_python := for p in python3.11 python3.12 python3.13 python3 python; do \
 no_python := No usable Python found: install Python 3.11, 3.12 or 3.13 with its venv module and put it on the PATH.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types cover bench deep record clean
+.PHONY: help setup demo test check lint types cover bench deep mutants record clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -63,6 +63,9 @@ bench: setup ## cost against its floor and peers
 
 deep: setup ## many more examples, slow tests included
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -o faulthandler_timeout=0
+
+mutants: setup ## faults that some test must notice; SEED=7 draws the same again
+	$(BIN)/python -m tests.mutants $(if $(SEED),--seed $(SEED))
 
 record: setup ## record the demo's session anew with the real host
 	$(BIN)/python -m tests.hermes.record

@@ -42,7 +42,7 @@ _KINDS: Mapping[str, re.Pattern[str]] = {
     "url": re.compile(r"\bhttps?://[^\s\"'<>)\]`\\]+[^\s\"'<>)\]`\\.,;:!?]"),
     "path": re.compile(rf"(?<![\w/.:@-])(?:[~.]{{0,2}}/)?(?:[\w.@+-]+/)+[\w.@+-]*\w|(?<![\w/.-])[\w-]+\.(?:{_ENDINGS})\b(?![/\w])"),
     "name": re.compile(r"\b[A-Za-z_]\w{2,}(?=\()|\b[A-Za-z]\w*_\w+\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b|\b\w+(?:Error|Exception|Warning)\b"),
-    "number": re.compile(r"(?<![\w.])\d{4,}(?![\w.])"),
+    "number": re.compile(r"(?<![\w.])\d{4,}(?!\w|\.\d)"),
     "hash": re.compile(r"\b(?:0x[0-9a-f]{4,}|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64})\b"),
 }  # fmt: skip
 _ENOUGH = 3
@@ -188,6 +188,10 @@ def _triples(words: Sequence[str]) -> Iterable[tuple[str, ...]]:
     return zip(words, words[1:], words[2:], strict=False)
 
 
+class _UnreadableError(Exception):
+    """A file that is no recorded list, or none at all; the text says what to do about it."""
+
+
 def _read(name: str) -> Messages:
     rows = []
     try:
@@ -195,19 +199,25 @@ def _read(name: str) -> Messages:
             if line.strip():
                 try:
                     rows.append(json.loads(line))
-                except ValueError as error:
-                    raise SystemExit(f"{name}:{number}: not JSON: {error}") from None
+                except (ValueError, RecursionError) as error:
+                    raise _UnreadableError(f"{name}:{number}: not JSON: {error}") from None
         return Messages.of(rows)
-    except (OSError, UnicodeDecodeError, NotJSONError) as error:
-        raise SystemExit(f"{name}: {error}") from None
+    except OSError as error:
+        raise _UnreadableError(f"{name}: cannot be read: {error.strerror or error}") from None
+    except (UnicodeDecodeError, NotJSONError, RecursionError) as error:
+        raise _UnreadableError(f"{name}: {error}") from None
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Print the figures for two JSONL files; ends with a message (exit 1) where one cannot be read."""
+    """Print the figures for two JSONL files; ends with one line on stderr (exit 2) where one cannot be read."""
     names = sys.argv[1:] if argv is None else argv
-    if len(names) != 2:
-        raise SystemExit("usage: python -m engines.recall BEFORE.jsonl AFTER.jsonl")
-    before, after = map(_read, names)
+    try:
+        if len(names) != 2:
+            raise _UnreadableError("usage: python -m engines.recall BEFORE.jsonl AFTER.jsonl")
+        before, after = map(_read, names)
+    except _UnreadableError as error:
+        sys.stderr.write(f"{error}\n")
+        raise SystemExit(2) from None
     found = figures(before, after)
     lines = [
         f"requests found: {found.requests_found} of {found.requests}",

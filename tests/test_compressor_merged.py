@@ -85,7 +85,8 @@ def test_a_marker_that_somebody_broke_does_no_harm() -> None:
 def test_the_summary_of_the_built_in_compressor_becomes_notes() -> None:
     """Swapping engines in a session: what the other one knew is carried over as far as it tells most."""
     foreign = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted.\n## Goal\nThe parser in src/core/parse.py must accept tabs.\n"
-    rows = [S, {"role": "user", "content": foreign + "Filler line here.\n" * 40}, *long_chat()[2:]]
+    end = "\n\n--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---"
+    rows = [S, {"role": "user", "content": foreign + "Filler line here.\n" * 40 + end}, *long_chat()[2:]]
     after = compacted(rows, 6_000)
     assert "src/core/parse.py must accept tabs" in summary_of(after)
     assert parse(summary_of(after)).requests == ()

@@ -385,7 +385,8 @@ def test_findings_of_a_conversation() -> None:
         {"role": "system", "content": "a note of the host"},
         {
             "role": "user",
-            "content": "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier\nThe user wanted src/old.py fixed. It was.",
+            "content": "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier\nThe user wanted src/old.py fixed. It was.\n\n"
+            "--- END OF CONTEXT SUMMARY — respond to the message below ---",
         },
         result("lost", "nobody asked"),
         {"role": "critic", "content": "I disagree strongly with that"},

@@ -17,6 +17,7 @@ from bridges.hermes.fields import FIELDS
 from bridges.hermes.hooks import _finalized, _turn_ended, _turn_opened, register_hooks
 from bridges.hermes.runtime import running
 from engines import facts as f
+from engines.transcript import check
 from tests.hermes_adapter.desk import FAKE, PLAIN, Engines, commit, conversation, facts, hosted
 from tests.hermes_adapter.fakes import Base, Fake
 from tests.hermes_adapter.fixtures import engines
@@ -272,6 +273,53 @@ def test_an_estimate_of_the_host_is_a_reading(engines: Engines) -> None:
     assert [44_000] == [reading.prompt for reading in facts(f.Usage, engine)]
 
 
+@pytest.mark.parametrize("kind", ["compressor", FAKE])
+def test_a_provider_that_cuts_off_is_named(engines: Engines, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """B29: readings that stay where they are while the estimates grow are said, once; growing ones are not."""
+    engine = engines.started(kind, window=130_000)
+    for at in range(5):
+        engine.should_compress(40_000 + at * 10_000)
+        engine.update_from_response({"prompt_tokens": 30_000 + at * 8_000})
+    assert "" == caplog.text
+    readings = [40_900, 40_950, 40_960, 40_960, 40_960]
+    for rough, prompt in zip([45_000, 50_000, 55_000, 60_000, 62_000], readings, strict=True):
+        engine.should_defer_preflight_to_real_usage(rough)
+        engine.update_from_response({"prompt_tokens": prompt})
+    assert 1 == len(caplog.messages)
+    assert "reports about 40960 prompt tokens" in caplog.text
+    assert "130000" in caplog.text
+
+
+def test_few_messages_may_be_much_to_compact(engines: Engines) -> None:
+    """B28: eight messages, one of them huge: there is something to do, it is done, and pairs stay whole."""
+    engine = engines.started("compressor")
+    rows = [*conversation(2, 200)[:-2], *conversation(3, 200)[1:3]]
+    rows[2]["content"] = "parcel and letter " * 72_000
+    rows = [*rows, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "And now?"}]
+    assert engine.has_content_to_compress(rows)
+    assert not engine.has_content_to_compress(rows[-2:])
+    engine.update_from_response({"prompt_tokens": 190_000})
+    assert engine.should_compress(190_000)
+    done = engine.compress(rows, current_tokens=190_000)
+    assert len(str(done)) < 500_000
+    assert check(done, [{k: v for k, v in row.items() if k != "_db_persisted"} for row in rows]).ok
+
+
+def test_the_same_messages_again_are_the_same(engines: Engines) -> None:
+    """C25: handed over once more they are no new revision, and what is said twice stays said twice."""
+    engine = engines.started(FAKE)
+    rows = [*conversation(3)[:-1], *[{"role": "user", "content": "ok"}, {"role": "assistant", "content": "ok"}] * 2]
+    rows.append({"role": "user", "content": "Go on."})
+    revisions = []
+    Fake.plan = lambda _self, messages, _told: messages
+    for _ in range(3):
+        engine.compress(rows)
+        (transcript,) = facts(f.Transcript, engine)
+        revisions.append((transcript.rev, len(transcript.messages)))
+    assert [revisions[0]] * 3 == revisions
+    assert 4 == sum(row["content"] == "ok" for row in transcript.messages)
+
+
 # -- copies -----------------------------------------------------------------------------------------------------------
 
 
@@ -295,6 +343,24 @@ def test_a_copy_is_another_agent(engines: Engines) -> None:
 def test_a_copy_of_nothing_is_nothing(engines: Engines) -> None:
     """The engine that is registered is only copied: it has no seat, and neither has its copy."""
     assert copy.copy(engines.prototype)._seat is None
+
+
+def test_a_helper_agent_under_the_same_id(engines: Engines) -> None:
+    """C26: what compacts for another agent, under its session's id, changes nothing of that agent's session."""
+    engine = engines.bare("compressor")
+    engine.update_model(model="m", context_length=200_000)
+    engine.on_session_start("s1", platform="telegram", model="m")
+    engine.update_from_response({"prompt_tokens": 50_000})
+    before = facts(f.Session, engine) + facts(f.Usage, engine) + facts(f.Budget, engine)
+    helper = copy.deepcopy(engine)
+    helper.on_session_start("s1", platform="cli")
+    helper.compress(conversation(60, 9000), force=True)
+    commit(helper)
+    helper.on_session_end("s1", [])
+    assert before == facts(f.Session, engine) + facts(f.Usage, engine) + facts(f.Budget, engine)
+    assert ["telegram"] == [fact.platform for fact in facts(f.Session, engine)]
+    assert [] == facts(f.Compressed, engine)
+    assert 1 == len(facts(f.Compressed, helper))
 
 
 def test_an_agent_that_is_gone_has_ended(engines: Engines) -> None:

@@ -205,7 +205,7 @@ def test_an_engine_by_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             hooks.append(name)
 
     monkeypatch.setattr(third, "home", lambda: tmp_path)
-    monkeypatch.setattr(third, "_host", [Host()])
+    monkeypatch.setattr(third, "host_context", [Host()])
     monkeypatch.setattr(third, "_prototypes", {})
     one, other = third_party("mine").front, third_party("mine").front
     assert one is not other

@@ -11,7 +11,7 @@ from bridges.hermes.wording import Wording, compressor
 from dataspace import Dataspace
 from engines.facts import Answered, Asked
 from engines.messages import Messages
-from engines.transcript import SUMMARY_END, SUMMARY_HEAD, check
+from engines.transcript import check, seal
 
 W = Wording()
 repair, record = judge("repair", W), judge("record", W)
@@ -204,7 +204,7 @@ def test_ours_is_judged_strictly() -> None:
 
 def test_our_summary_in_the_host_s_words() -> None:
     """Dressed it begins and ends as the host's does and is marked; undressed it is ours again."""
-    ours = Messages.of([user("First."), {"role": "assistant", "content": f"{SUMMARY_HEAD}\nx\n{SUMMARY_END}"}])
+    ours = Messages.of([user("First."), {"role": "assistant", "content": seal("x")}])
     dressed = W.dressed(ours)
     content = dressed[1]["content"]
     assert (True, True, True) == (

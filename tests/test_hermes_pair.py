@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from bridges.hermes import guard
+from bridges.hermes.hosted import Hosted
+from bridges.hermes.place import Place
+from bridges.hermes.verdicts import Verdicts
+from engines.loop.policy import Verdict
 from tests.hermes_adapter.desk import Engines
 from tests.hermes_adapter.fixtures import engines
 from tests.hermes_adapter.pair import Side, SummaryModel, draw, perform
@@ -53,23 +59,80 @@ def differing(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return {name: (one[name], other[name]) for name in one if one[name] != other[name]}
 
 
+def recorded(engines: Engines, model: SummaryModel, seed: int) -> tuple[int, int]:
+    """Play one script on both sides with `guard: record`; compactions and prompts.  An assertion says where they part."""
+    script = draw(seed)
+    mine = left()
+    model.prompts = []
+    expected = perform(mine, model, script)
+    prompts, model.prompts = model.prompts, []
+    other = right(engines, "builtin", guard="record")
+    for at, (want, have) in enumerate(zip(expected, perform(other, model, script), strict=True)):
+        assert want[:2] == have[:2], (seed, at, want[0])
+        assert {} == differing(want[2], have[2]), (seed, at, want[0])
+    assert prompts == model.prompts, seed
+    return mine.engine.compression_count, len(prompts)
+
+
 def test_recorded_the_two_are_equal(engines: Engines, model: SummaryModel) -> None:
     """With `guard: record`: equal lists, attributes and verdicts, step by step, and the same prompts were written."""
-    met: Counter[str] = Counter()
-    for seed in range(SCRIPTS):
-        script = draw(seed)
-        mine = left()
-        expected = perform(mine, model, script)
-        prompts, model.prompts = model.prompts, []
-        other = right(engines, "builtin", guard="record")
-        for at, (want, have) in enumerate(zip(expected, perform(other, model, script), strict=True)):
-            assert want[:2] == have[:2], (seed, at, want[0])
-            assert {} == differing(want[2], have[2]), (seed, at, want[0])
-        assert prompts == model.prompts, seed
-        model.prompts = []
-        met["compactions"] += mine.engine.compression_count
-        met["prompts"] += len(prompts)
-    assert met["compactions"] > SCRIPTS / 2, met
+    played = [recorded(engines, model, seed) for seed in range(SCRIPTS)]
+    assert sum(compactions for compactions, _prompts in played) > SCRIPTS / 2
+
+
+def _forgets_what_was_done(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Hosted, "take_over", lambda _self: None)
+
+
+def _puts_back_what_was_taken(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Hosted, "commit", Hosted.put_back)
+
+
+def _tells_no_end(patch: pytest.MonkeyPatch) -> None:
+    tell = Hosted.lifecycle
+    patch.setattr(
+        Hosted, "lifecycle", lambda self, name, *a, **k: None if name == "on_session_end" else tell(self, name, *a, **k)
+    )
+
+
+def _keeps_a_write_to_itself(patch: pytest.MonkeyPatch) -> None:
+    write = Place.write
+    patch.setattr(
+        Place,
+        "write",
+        lambda self, name, value: None if name == "last_compression_rough_tokens" else write(self, name, value),
+    )
+
+
+def _drops_an_empty_report(patch: pytest.MonkeyPatch) -> None:
+    usage = Verdicts.usage
+    patch.setattr(Verdicts, "usage", lambda self, report: usage(self, report) if report else None)
+
+
+def _loses_a_row(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(guard, "_record", lambda answer, _before: Verdict(answer[:1] + answer[2:]))
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        _forgets_what_was_done,
+        _puts_back_what_was_taken,
+        _tells_no_end,
+        _keeps_a_write_to_itself,
+        _drops_an_empty_report,
+        _loses_a_row,
+    ],
+)
+def test_a_planted_bug_is_found(
+    engines: Engines, model: SummaryModel, plant: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    """Each of these on the right makes the two part within the scripts that are played always."""
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch)
+        with pytest.raises(AssertionError):
+            for seed in range(40):
+                recorded(engines, model, seed)
 
 
 def test_mended_the_right_is_sound(engines: Engines, model: SummaryModel) -> None:

@@ -156,6 +156,22 @@ def test_the_pause_ends_by_itself() -> None:
     assert d.blocked is None
 
 
+def test_a_pause_ends_although_no_reading_is_known() -> None:
+    """What was held back before any reading after a compaction is not held back past its time, and asks for no other."""
+    d = Driver("a")
+    for minute in range(6):
+        d.at = 60.0 * minute
+        compact(d)
+        if minute < 5:
+            d.reading(30)
+    d.append("more").do(e.CompactionRequested, "ahead")
+    assert d.state.pressure is None
+    assert d.blocked is not None
+    assert 600.0 == wake(d.state)
+    assert d.do(e.TimePassed, at=600.0).blocked is None
+    assert wake(d.state) is None
+
+
 def test_without_times_nothing_is_too_often() -> None:
     """A replay without recorded times has no guard that counts time."""
     d = Driver("a")

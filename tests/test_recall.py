@@ -11,7 +11,7 @@ import pytest
 
 import engines.recall
 from engines.recall import Figures, figures, identifiers, main, recall, requests_found
-from engines.transcript import SUMMARY_END, SUMMARY_HEAD
+from engines.transcript import seal
 from tests.test_transcript_check import A, S
 
 
@@ -22,7 +22,7 @@ def user(text: str) -> dict[str, Any]:
 
 def summary(text: str) -> dict[str, Any]:
     """A summary row, told by its text alone."""
-    return user(f"{SUMMARY_HEAD}\n{text}\n{SUMMARY_END}")
+    return user(seal(text))
 
 
 RUN = {
@@ -125,16 +125,29 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     ("text", "message"),
     [(b"{broken", ":1: not JSON"), (b"\xff", "codec"), (b'"text"', "must be a dict"), (None, "No such file")],
 )
-def test_files_that_cannot_be_read_are_named(tmp_path: Path, text: bytes | None, message: str) -> None:
-    """One line, with the file's name in it."""
+def test_files_that_cannot_be_read_are_named(
+    tmp_path: Path, text: bytes | None, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line on stderr, with the file's name in it, and exit code 2."""
     name = tmp_path / "x.jsonl"
     if text is not None:
         name.write_bytes(text)
-    with pytest.raises(SystemExit, match=message) as caught:
+    with pytest.raises(SystemExit) as caught:
         main([str(name), str(name)])
-    assert str(name) in str(caught.value)
-    with pytest.raises(SystemExit, match="usage"):
+    said = capsys.readouterr().err
+    assert caught.value.code == 2
+    assert str(name) in said
+    assert message in said
+    assert said.count("\n") == 1
+    with pytest.raises(SystemExit):
         main([])
+    assert "usage" in capsys.readouterr().err
+
+
+def test_a_number_that_ends_a_sentence_is_a_number() -> None:
+    """The full stop after it is no part of it; a fraction is."""
+    assert "48211" in identifiers("It failed at byte 48211.")
+    assert identifiers("version 48211.5 of 3.48211") == frozenset()
 
 
 def test_the_measure_and_the_compressor_do_not_know_each_other() -> None:

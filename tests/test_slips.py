@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import trio
 from attrs import frozen
 
-from dataspace import Dataspace, Observe, Stopped, literal, open_dataspace, where
+from dataspace import Dataspace, Facet, Observe, Stopped, literal, open_dataspace, where
 from dataspace.errors import NotAFact, PatternError, TurnError
 from engines import Loop, Policy, ctx_dataspace, observe, serve, un_observe
 from engines.compressor import compressor
@@ -33,6 +34,25 @@ def test_asyncio_is_not_trio() -> None:
 
     with pytest.raises(TurnError, match=r"trio\.run\(main\)"):
         asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("act", "what"),
+    [
+        (lambda me: me.ds.spawn(trio.sleep), "an async boot function"),
+        (lambda me: me.during(P, trio.sleep), "an async body"),
+        (lambda me: me.task(trio.sleep, 1), "a task"),
+        (lambda me: me.changes(P), "changes"),
+        (lambda me: me.grace(), "grace"),
+    ],
+)
+def test_what_needs_an_event_loop_says_so(act: Callable[[Facet], object], what: str) -> None:
+    """In a dataspace without one, async work is refused by name, and nothing of it stays."""
+    ds = Dataspace()
+    me = ds.actor("me")
+    with pytest.raises(TurnError, match=rf"^{what} needs an event loop: use open_dataspace"):
+        act(me)
+    assert (1, 0) == (ds.statistics().actors, ds.statistics().observers)
 
 
 @pytest.mark.parametrize(("value", "hint"), [(P, r"give an instance: P\(\.\.\.\)"), ("text", "frozen attrs class")])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from engines.messages import Messages
-from engines.transcript import SUMMARY_END, SUMMARY_HEAD, SUMMARY_KEY, bridge, check, is_real_user
+from engines.transcript import SUMMARY_HEAD, SUMMARY_KEY, bridge, check, is_real_user, seal
 from tests.transcripts import transcripts
 
 S = {"role": "system", "content": "be good"}
@@ -137,7 +137,7 @@ def test_an_answer_keeps_system_and_current_user_message() -> None:
 
 def test_a_merged_summary_may_be_cut_out_of_the_current_message() -> None:
     """A host that merged our summary into the request is no reason to carry it there for ever."""
-    old = f"{SUMMARY_HEAD}\nold things\n{SUMMARY_END}\n\nplease go on"
+    old = seal("old things") + "\n\nplease go on"
     before = [S, {"role": "user", "content": old}, {**A, "content": "x" * 400}]
     assert check([S, {"role": "user", "content": "please go on"}], before).ok
 
@@ -162,10 +162,12 @@ def test_real_user_turns() -> None:
     assert not is_real_user(bridge("user"))
     assert not is_real_user({**U, "_todo_snapshot_synthetic": True})
     assert not is_real_user({**U, SUMMARY_KEY: {"version": 1}})
-    assert not is_real_user({"role": "user", "content": f"{SUMMARY_HEAD}\nx\n{SUMMARY_END}"})
-    assert not is_real_user({"role": "user", "content": "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns"})
+    assert not is_real_user({"role": "user", "content": seal("x")})
+    foreign = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns"
+    assert not is_real_user({"role": "user", "content": f"{foreign}\n\n--- END OF CONTEXT SUMMARY — respond below ---"})
+    assert is_real_user({"role": "user", "content": foreign})
     assert is_real_user({"role": "user", "content": f"{SUMMARY_HEAD} is what they begin with"})
-    assert is_real_user({"role": "user", "content": f"{SUMMARY_HEAD}\nx\n{SUMMARY_END}\nand now fix it"})
+    assert is_real_user({"role": "user", "content": seal("x") + "\nand now fix it"})
 
 
 @given(transcripts(), transcripts())

@@ -11,7 +11,6 @@ from hypothesis import given
 from engines.messages import Messages
 from engines.transcript import (
     IMAGE_TOKENS,
-    SUMMARY_END,
     SUMMARY_HEAD,
     bridge_neighbours,
     call_id,
@@ -26,6 +25,7 @@ from engines.transcript import (
     images_in,
     merge_neighbours,
     own_text,
+    seal,
     split_summary,
     stub_missing,
     text_of,
@@ -205,7 +205,9 @@ def test_a_list_that_began_with_the_user_begins_so_again() -> None:
 
 def test_a_summary_is_found_inside_a_text() -> None:
     """Hosts merge rows; the marks say where our summary begins and ends."""
-    text = f"before {SUMMARY_HEAD} inside {SUMMARY_END} after"
-    assert split_summary(text) == ("before ", f"{SUMMARY_HEAD} inside {SUMMARY_END}", " after")
+    ours = seal("inside")
+    assert split_summary(f"before {ours} after") == ("before ", ours, " after")
+    assert split_summary(f"{SUMMARY_HEAD} of {ours}") == (f"{SUMMARY_HEAD} of ", ours, "")
+    altered = ours.replace("inside", "changed")
+    assert split_summary(altered) == (altered, "", "")
     assert split_summary(f"{SUMMARY_HEAD} cut off") == (f"{SUMMARY_HEAD} cut off", "", "")
-    assert json.dumps(text)

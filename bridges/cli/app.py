@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
@@ -18,6 +19,7 @@ from .reckon import budget
 from .replay import Settings
 from .session import parse_session, read_session, read_stdin, stdin_descriptor
 from .swaps import check_engine, check_swaps, parse_swap
+from .tracing import chain, chosen, facts_at_end, read_trace, told
 
 __all__ = ["command"]
 
@@ -61,6 +63,7 @@ def command(context: click.Context) -> None:
     help="Swap engines before line AT, or before crossing N with cN; repeatable.",
 )
 @click.option("--out", metavar="FILE", help="Write the final message list here.")
+@click.option("--trace", metavar="FILE", help="Write every turn here, as JSON lines; also if the run fails.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--pace", type=seconds, default=0.0, metavar="SECONDS", help="Pause after each line, on a terminal.")
 def replay(
@@ -70,16 +73,22 @@ def replay(
     engines: tuple[str, ...],
     swaps: tuple[str, ...],
     out: str | None,
+    trace: str | None,
     as_json: bool,
     pace: float,
 ) -> int:
     """Run a recorded session through the run loop, with real engines; `-` is what comes on stdin."""
     settings = settings_of(context_length, threshold, engines, swaps)
     read = read_stdin() if session == "-" else read_session(Path(session))
-    if out is not None:
-        check_target("--out", out, stdin_descriptor() if session == "-" else Path(session))
+    source = stdin_descriptor() if session == "-" else Path(session)
+    for option, target in (("--out", out), ("--trace", trace)):
+        if target is not None:
+            check_target(option, target, source)
+    if out is not None and trace is not None and os.path.realpath(out) == os.path.realpath(trace):
+        raise BadInput(f"--out and --trace are the same file, {trace}; give each its own")
     check_swaps(settings.swaps, settings.engines, read.length)
-    return perform(read, settings, out=None if out is None else Path(out), as_json=as_json, pace=pace)
+    files_ = [None if target is None else Path(target) for target in (out, trace)]
+    return perform(read, settings, out=files_[0], trace=files_[1], as_json=as_json, pace=pace)
 
 
 @command.command()
@@ -101,6 +110,22 @@ def demo(swaps: tuple[str, ...], pace: float) -> int:
     settings = settings_of(32_000, 20_000, (), swaps or (_DEMO_SWAP,))
     check_swaps(settings.swaps, settings.engines, session.length)
     return perform(session, settings, pace=pace, closing=_DEMO_TELLS[: 1 if swaps else 2] + _DEMO_NEXT)
+
+
+@command.command()
+@click.argument("file", metavar="TRACE.jsonl", type=click.Path(path_type=Path))
+@click.option("--actor", metavar="NAME", help="Only turns of this actor.")
+@click.option("--session", "sid", metavar="SID", help="Only turns about this session.")
+@click.option("--why", type=click.IntRange(min=1), metavar="N", help="Only turn N and what led to it, from outside in.")
+@click.option("--facts", is_flag=True, help="Show the facts that stand at the end instead.")
+def trace(file: Path, actor: str | None, sid: str | None, why: int | None, facts: bool) -> int:
+    """Show what `replay --trace` has written: who acted, why, what was done and who was told."""
+    turns = read_trace(file)
+    if why is not None:
+        turns = chain(turns, why)
+    for line in facts_at_end(turns) if facts else told(chosen(turns, actor, sid)):
+        click.echo(line)
+    return 0
 
 
 def settings_of(

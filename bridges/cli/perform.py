@@ -9,8 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from dataspace.trace import dump_turns
+from engines.wire import vocabulary_wire
+
 from .lines import Display, Lines, Silence
-from .output import write_messages
+from .output import write_messages, write_whole
 from .replay import Settings
 from .result import problems, remarks, result_of
 from .running import run
@@ -26,20 +29,28 @@ def perform(
     settings: Settings,
     *,
     out: Path | None = None,
+    trace: Path | None = None,
     as_json: bool = False,
     pace: float = 0.0,
     closing: Sequence[str] = (),
 ) -> int:
-    """Replay, show it, write `out` if it went well, tell what went wrong on stderr; returns the exit code."""
+    """Replay, show it, tell what went wrong on stderr; returns the exit code.
+
+    `out` is written if all went well, `trace` also if the run failed.
+    """
     display = display_for(as_json)
     try:
-        outcome = run(session, settings, display, pace if isinstance(display, Screen) else 0.0)
+        pace = pace if isinstance(display, Screen) else 0.0
+        outcome = run(session, settings, display, pace, traced=trace is not None)
         result = result_of(session, outcome.story, outcome.end)
         failures = problems(outcome.end)
         sentences = list(closing)
         if out is not None and not failures:
             write_messages(out, outcome.end.messages)
             sentences.append(f"{len(outcome.end.messages)} messages written to {shown(out)}")
+        if trace is not None:
+            write_whole(trace, "".join(dump_turns(outcome.turns, vocabulary_wire())))
+            sentences.append(f"{len(outcome.turns)} turns written to {shown(trace)}")
         display.end(result, sentences)
     finally:
         display.close()

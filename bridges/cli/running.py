@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from time import perf_counter
 
@@ -11,6 +12,8 @@ import trio
 from attrs import frozen
 
 from dataspace import Crashed, Facet, open_dataspace
+from dataspace._runtime import AsyncDataspace
+from dataspace.trace import Recording, Turn, recording
 
 from .errors import Interrupted
 from .lines import Display
@@ -33,15 +36,16 @@ class Outcome:
 
     story: Story
     end: End
+    turns: tuple[Turn, ...] = ()
 
 
-def run(session: Session, settings: Settings, display: Display, pace: float = 0.0) -> Outcome:
-    """Replay a session; `pace` is a pause in seconds after every line.
+def run(session: Session, settings: Settings, display: Display, pace: float = 0.0, *, traced: bool = False) -> Outcome:
+    """Replay a session; `pace` is a pause in seconds after every line.  If `traced`, every turn is kept.
 
     Raises `RunFailed` if it could not begin, and `Interrupted`.
     """
     try:
-        return trio.run(_run, session, settings, display, pace, restrict_keyboard_interrupt_to_checkpoints=True)
+        return trio.run(_run, session, settings, display, pace, traced, restrict_keyboard_interrupt_to_checkpoints=True)
     except BaseException as error:
         number = interrupted_by(error)
         if number is None:
@@ -49,7 +53,7 @@ def run(session: Session, settings: Settings, display: Display, pace: float = 0.
         raise Interrupted(number) from None
 
 
-async def _run(session: Session, settings: Settings, display: Display, pace: float) -> Outcome:
+async def _run(session: Session, settings: Settings, display: Display, pace: float, traced: bool) -> Outcome:
     """Replay until the end or a signal to end, which cancels: raised in the midst of trio it would break more."""
     numbers: list[int] = []
     outcome = None
@@ -60,13 +64,13 @@ async def _run(session: Session, settings: Settings, display: Display, pace: flo
         token.run_sync_soon(scope.cancel)
 
     with trio.CancelScope() as scope, on_ending(cancel):
-        outcome = await _replay(session, settings, display, pace)
+        outcome = await _replay(session, settings, display, pace, traced)
     if numbers or outcome is None:
         raise Interrupted(*numbers)
     return outcome
 
 
-async def _replay(session: Session, settings: Settings, display: Display, pace: float) -> Outcome:
+async def _replay(session: Session, settings: Settings, display: Display, pace: float, traced: bool) -> Outcome:
     tally, shown = Story(perf_counter), Story(perf_counter)
     happened = 0
 
@@ -80,7 +84,7 @@ async def _replay(session: Session, settings: Settings, display: Display, pace: 
         await trio.sleep(pace * (_LINGER if happened else 1))
         happened = 0
 
-    async with open_dataspace(on_crash=_log_crash) as ds:
+    async with open_dataspace(on_crash=_log_crash) as ds, _record(ds, traced) as record:
         counting = await ds.spawn(watching(tally, lambda _moments: None), name="tally")
         # The display is one more observer: if it fails, it fails alone.
         begin = partial(display.begin, shown, session, settings)
@@ -88,7 +92,17 @@ async def _replay(session: Session, settings: Settings, display: Display, pace: 
         end = await Replay(ds, session, settings, rest).run()
         for watcher in (showing, counting):  # that everybody goes home now is no news
             await watcher.stop()
-    return Outcome(tally, end)
+        return Outcome(tally, end, record.take() if record is not None else ())
+
+
+@asynccontextmanager
+async def _record(ds: AsyncDataspace, traced: bool) -> AsyncIterator[Recording | None]:
+    if not traced:
+        yield None
+        return
+    start = perf_counter()
+    with recording(ds, clock=lambda: perf_counter() - start) as record:
+        yield record
 
 
 def _showing(begin: Callable[[], None], watch: Callable[[Facet], None], display: Display) -> Callable[[Facet], None]:

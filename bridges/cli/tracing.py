@@ -28,7 +28,9 @@ def read_trace(path: Path) -> tuple[Turn, ...]:
         with path.open(encoding="utf-8") as lines:
             return tuple(load_turns(lines, vocabulary_wire()))
     except WireError as error:
-        raise BadInput(f"{error}; give a file that replay --trace has written", file=file) from None
+        raise BadInput(
+            f"{str(error).removeprefix('$')}; give a file that replay --trace has written", file=file
+        ) from None
     except OSError as error:
         raise BadInput(f"cannot be read ({error.strerror or error}); give the path of a trace", file=file) from None
     except ValueError as error:

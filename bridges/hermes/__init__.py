@@ -6,11 +6,12 @@ The host holds one `ContextEngine` per agent and calls it on its own threads.  H
     host ──▶ adapter ──▶ seat ──▶ cell (the loop's `step`, on the calling thread) ──▶ desk (facts, in the daemon thread)
                           └─────▶ hosted engine (the built-in compressor by default), in charge or not
 
-`plugin` what the host loads · `adapter`, `fields` the host's side: methods, attributes · `seat` one agent · `calls`
-its compress · `lifecycle` its sessions · `cell` one conversation's state · `desk`, `runtime` the dataspace's side ·
-`hosted` a context engine written for the host, run as an engine here · `builtin`, `third` where hosted engines come
-from · `own` budget and meter where none is in charge · `guard` what becomes of an answer · `wording` summaries in the
-host's words · `settings` the block in the host's config.
+`plugin` what the host loads · `adapter`, `fields` the host's side: methods, attributes · `hooks` turns and real ends ·
+`seat` one agent, made up of `place` (engines, attributes, conversation), `lifecycle` (sessions), `verdicts` (the cheap
+calls) and `calls` (compress) · `own`, `plateau` budget and meter · `cell` one conversation's state · `desk`, `runtime`
+the dataspace's side · `hosted` a context engine written for the host, run as an engine here · `builtin`, `third` where
+those come from · `guard` what becomes of an answer · `wording` summaries in the host's words · `settings` the block in
+the host's config · `host` all that is taken from the host.
 
 Importing this, and registering it, loads no event loop and starts nothing.
 """

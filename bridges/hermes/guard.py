@@ -237,19 +237,24 @@ def _useless_summary(rows: Messages, before: Messages, wording: Wording, *, quot
             return "the summary holds nothing but thoughts"
         if wording.request in body[:1000]:
             return "the summary repeats the request for one"
-        if not quotes and _echoes(body, before, rows):
+        if not quotes and _echoes(body, before, rows, wording):
             return "the summary repeats the messages instead of summing them up"
     return ""
 
 
-def _echoes(body: str, before: Messages, after: Messages) -> bool:
+def _echoes(body: str, before: Messages, after: Messages, wording: Wording) -> bool:
     """Whether most of a summary stands word for word in the messages it is for."""
     words = body.split()
     if len(words) < _LEAST:
         return False
     runs = list(_runs(words))
     stay = {_identity(row) for row in after}
-    gone = (row for row in before if _identity(row) not in stay and not is_real_user(row))  # requests are quoted
+    # Requests are quoted, and what an earlier summary said is said again.
+    gone = (
+        row
+        for row in before
+        if _identity(row) not in stay and not is_real_user(row) and wording.prefix not in text_of(row)
+    )
     known = {run for row in gone for run in _runs(text_of(row).split())}
     return sum(run in known for run in runs) > _ECHO * len(runs)
 

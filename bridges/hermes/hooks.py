@@ -13,7 +13,7 @@ from collections import OrderedDict
 from typing import Any, Protocol
 from weakref import WeakSet, ref
 
-__all__ = ["claim_turn", "live", "register_hooks"]
+__all__ = ["claim_turn", "host_context", "known", "register_hooks"]
 
 MOST = 1000  # turns and threads that are remembered: some never end
 
@@ -36,9 +36,10 @@ class Guest(Protocol):
         ...
 
 
-live: WeakSet[Any] = WeakSet()
-"""Every seat of this process."""
+host_context: list[Any] = [None]
+"""The plugin context that the host has given last."""
 
+_live: WeakSet[Any] = WeakSet()
 _opened: OrderedDict[int, str] = OrderedDict()
 _turns: OrderedDict[str, ref[Any]] = OrderedDict()
 _lock = threading.Lock()
@@ -46,6 +47,7 @@ _lock = threading.Lock()
 
 def register_hooks(ctx: Any) -> None:
     """Register what the host takes; a host without hooks does without."""
+    host_context[0] = ctx
     register = getattr(ctx, "register_hook", None)
     if not callable(register):
         return
@@ -59,6 +61,12 @@ def register_hooks(ctx: Any) -> None:
             register(name, hook)
         except Exception as error:  # noqa: BLE001 - a host that does not know the hook
             log.debug("the hook %s was not taken: %r", name, error)
+
+
+def known(seat: Any) -> None:
+    """A seat that hooks may be meant for, as long as it exists."""
+    with _lock:
+        _live.add(seat)
 
 
 def claim_turn(seat: Guest) -> str | None:
@@ -89,15 +97,20 @@ def _turn_ended(turn_id: str = "", completed: bool = True, interrupted: bool = F
 
 def _finalized(session_id: str = "", **_told: Any) -> None:
     if session_id:
-        for seat in list(live):
+        for seat in _seats():
             seat.finalized(session_id)
 
 
 def _child_stopped(child_session_id: str = "", parent_session_id: str = "", **_told: Any) -> None:
     """A delegated child is over; its agent never says so to its engine."""
     if child_session_id and child_session_id != parent_session_id:
-        for seat in list(live):
+        for seat in _seats():
             seat.stopped(child_session_id)
+
+
+def _seats() -> list[Guest]:
+    with _lock:
+        return list(_live)
 
 
 def _keep(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:

@@ -62,20 +62,16 @@ class Hosted:
 
     def cheap(self, name: str, *args: Any, default: Any = None, **kwargs: Any) -> Any:
         """Call a method on this thread; what it raises is logged once and answered with `default`."""
-        method = getattr(self.front, name, None)
-        if not callable(method) or self.stuck:
-            return default
-        try:
-            return method(*args, **accepted(method, kwargs))
-        except Exception as error:  # noqa: BLE001 - the host would take it for a failed request, or die of it
-            self._complain(name, error)
-            return default
+        return default if self.stuck else self._on(self.front, name, args, kwargs, default)
 
     def lifecycle(self, name: str, *args: Any, **kwargs: Any) -> None:
         """Tell it about sessions and models; an instance that may come back is told when it does."""
         if self._kept is not None:
             self._missed.append((name, args, kwargs))
         self.cheap(name, *args, **kwargs)
+        working = self._working
+        if working is not None:  # the host may tell it from another thread while it is at work
+            self._on(working, name, args, kwargs, None)
 
     def secret(self) -> str:
         """What must not be shown; empty where there is none."""
@@ -144,6 +140,16 @@ class Hosted:
         self._replay(missed)
 
     # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _on(self, engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], default: Any) -> Any:
+        method = getattr(engine, name, None)
+        if not callable(method):
+            return default
+        try:
+            return method(*args, **accepted(method, kwargs))
+        except Exception as error:  # noqa: BLE001 - the host would take it for a failed request, or die of it
+            self._complain(name, error)
+            return default
 
     def _begin(self) -> tuple[int, Any]:
         with self._lock:

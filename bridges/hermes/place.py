@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from engines.loop.policy import Accept, kind_of
 from . import builtin as host_compressor
 from .cell import Cell
 from .guard import judge, strictly
-from .hooks import live
+from .hooks import known
 from .hosted import Hosted
 from .own import Own
 from .runtime import Runtime, current_runtime
@@ -60,7 +61,7 @@ class Place:
         self.made = False
         self.session: dict[str, Any] = {}
         self.host_id = ""
-        live.add(self)
+        known(self)
 
     # -- attributes ---------------------------------------------------------------------------------------------------
 
@@ -100,29 +101,27 @@ class Place:
         elif name in BUDGET:
             self.publish_budget()
         elif name == "last_prompt_tokens" and type(value) is int and value > 0 and self.cell is not None:
-            self.cell.happen(UsageRead(self.cell.sid, {"prompt_tokens": value, "estimated": True}))
+            report = {"prompt_tokens": value, "estimated": True}
+            self.cell.happen(UsageRead(self.cell.sid, report, at=time.monotonic()))
 
     def commit(self) -> None:
         """The host has taken over what it was offered."""
         raise NotImplementedError
 
-    def publish_budget(self, model: str | None = None) -> None:
-        """Make window and threshold known, if they or the model are others now."""
-        if self.cell is None:
-            return
+    def publish_budget(self, model: str | None = None) -> tuple[int, int]:
+        """Make window and threshold known, if they or the model are others now; returns the two."""
         length, threshold = self.budget()
-        known = self.cell.state
-        if (length, threshold) != (known.budget.context_length, known.budget.threshold) or model not in {
-            None,
-            known.session.model,
-        }:
-            self.cell.happen(
-                BudgetChanged(self.cell.sid, context_length=length, threshold=threshold, model=model or None)
-            )
+        cell = self.cell
+        if cell is not None:
+            known = cell.state
+            same = known.budget.threshold == threshold and known.budget.context_length == length
+            if not same or (model and model != known.session.model):
+                cell.happen(BudgetChanged(cell.sid, context_length=length, threshold=threshold, model=model or None))
+        return length, threshold
 
     def budget(self) -> tuple[int, int]:
         """Window and threshold in tokens, as the loop takes them."""
-        length, threshold = (_whole(self.read(name)) for name in ("context_length", "threshold_tokens"))
+        length, threshold = _whole(self.read("context_length")), _whole(self.read("threshold_tokens"))
         return length, max(1, min(threshold, length) if length else threshold)
 
     # -- engines ------------------------------------------------------------------------------------------------------

@@ -18,17 +18,17 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from .hooks import host_context
 from .host import home
 from .hosted import Hosted
 
-__all__ = ["EngineNotFoundError", "keep_context", "third_party"]
+__all__ = ["EngineNotFoundError", "third_party"]
 
 GROUP = "hermes_agent.plugins"
 
 log = logging.getLogger(__name__)
 _prototypes: dict[str, Any] = {}
 _lock = RLock()
-_host: list[Any] = [None]
 
 
 class EngineNotFoundError(LookupError):
@@ -50,11 +50,6 @@ class _StandIn:
         if self._host is not None and hasattr(self._host, name):
             return getattr(self._host, name)
         return lambda *args, **kwargs: None
-
-
-def keep_context(ctx: Any) -> None:
-    """Remember the host's plugin context, for hooks, tools and commands of hosted plugins."""
-    _host[0] = ctx
 
 
 def third_party(name: str) -> Hosted:
@@ -86,7 +81,7 @@ def _found(name: str) -> Any:
             f"there is no context engine {name!r}: neither a directory plugins/{name} in the host's home, nor an installed"
             f" plugin of that name; install it, or name a class as package.module:Class"
         )
-    stand_in = _StandIn(_host[0])
+    stand_in = _StandIn(host_context[0])
     try:
         module_found.register(stand_in)
     except Exception as error:

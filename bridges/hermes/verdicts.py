@@ -6,6 +6,7 @@ published; otherwise the loop's state machine does.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -18,8 +19,11 @@ from engines.messages import Messages
 
 from .hosted import Hosted
 from .lifecycle import Sessions
+from .plateau import Plateau
 
 __all__ = ["Verdicts"]
+
+log = logging.getLogger(__name__)
 
 
 class Verdicts(Sessions):
@@ -29,6 +33,8 @@ class Verdicts(Sessions):
     """No automatic try before then (monotonic seconds): the latest one failed, and not because there was nothing to do."""
     manual = False  # the compaction that the host has just taken over was asked for by hand
     wanted = False  # the latest verdict was yes
+    plateau = Plateau()
+    estimate = 0  # what somebody reckoned the next prompt to hold, latest
 
     def usage(self, usage: Any) -> None:
         """A response came, with the provider's usage report; perhaps an empty one."""
@@ -41,8 +47,9 @@ class Verdicts(Sessions):
             hosted.cheap("update_from_response", told)
         self.own.read_usage(report)
         if cell is not None:
+            self._watch()
             cell.guarded = self.in_charge() is None
-            cell.happen(UsageRead(cell.sid, report))
+            cell.happen(UsageRead(cell.sid, report, at=time.monotonic()))
 
     def should_compress(self, tokens: Any) -> bool:
         """Whether to compact now."""
@@ -52,6 +59,8 @@ class Verdicts(Sessions):
             return bool(hosted is not None and hosted.cheap("should_compress", tokens, default=False))
         self.drop_offer()
         number = tokens if type(tokens) is int else _number(tokens, self.read("last_prompt_tokens"))
+        if number != self.own.values["last_prompt_tokens"]:
+            self.estimate = number
         cell.guarded = hosted is None
         if hosted is not None:
             self.wanted = self._hosted_says(hosted, tokens, number)
@@ -63,6 +72,7 @@ class Verdicts(Sessions):
         """Whether a rough estimate is to wait for a real reading."""
         self.begun()
         self.drop_offer()
+        self.estimate = _number(tokens, 0)
         hosted = self.in_charge()
         if hosted is not None:
             return bool(hosted.cheap("should_defer_preflight_to_real_usage", tokens, default=False))
@@ -118,6 +128,20 @@ class Verdicts(Sessions):
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
+    def _watch(self) -> None:
+        """Say it, once a conversation, if the provider cuts off what it is sent."""
+        before = self.plateau
+        self.plateau = before.read(self.own.values["last_prompt_tokens"], self.estimate)
+        if self.plateau.noticed and not before.noticed and self.plateau.level < self.budget()[1]:
+            log.warning(
+                "The provider reports about %d prompt tokens however long the conversation grows (now some %d); it may cut"
+                " off what it is sent. Set model.context_length in config.yaml to the window it really has; it is taken to"
+                " have %d.",
+                self.plateau.level,
+                self.estimate,
+                self.budget()[0],
+            )
+
     def _others(self) -> bool:
         """Whether another compressor serves beside the one in charge."""
         return self.cell is not None and len(self.cell.engines.compressors) > 1
@@ -126,9 +150,9 @@ class Verdicts(Sessions):
         cell = self.cell
         assert cell is not None
         says = bool(hosted.cheap("should_compress", tokens, default=False))
-        self.publish_budget()  # an engine may have set another threshold meanwhile
+        _length, threshold = self.publish_budget()  # an engine may have set another threshold meanwhile
         awaited = bool(self.read("awaiting_real_usage_after_compression"))
-        over = number >= self.budget()[1]
+        over = number >= threshold
         if number > 0 and not awaited and over != (cell.state.question is not None):
             cell.happen(PressureGiven(cell.sid, number))
         held = over and not says

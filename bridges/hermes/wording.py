@@ -48,8 +48,8 @@ class Wording:
 
     def merged_summary(self, text: str) -> str:
         """The summary in a message it was merged into, with its end; empty where there is none."""
-        _before, found, after = text.partition(self.delimiter)
-        return after.strip() if found and text.lstrip().startswith(self.prior) else ""
+        _before, found, after = text.rpartition(self.delimiter)  # there may be an earlier one in it
+        return after.strip() if found else ""
 
     def body(self, text: str) -> str:
         """What a summary says, without how the host begins and ends it."""

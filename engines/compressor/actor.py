@@ -94,11 +94,18 @@ async def _prose(plan: Plan, summarise: Summarise, most: int, seconds: float) ->
         with trio.fail_after(seconds):
             said = await summarise(prompt)
     except Exception as error:  # noqa: BLE001 - whatever a summariser raises, the summary stands without it
-        _log.warning(
-            "the summariser failed, the summary goes without prose: %s: %s", type(error).__name__, redact(str(error))
-        )
+        _log.warning("the summariser failed, the summary goes without prose: %s", _told(error))
         return ""
     prose = accept_prose(said, prompt)
     if not prose:
         _log.warning("the summariser's answer is of no use, the summary goes without prose")
     return prose
+
+
+def _told(error: Exception) -> str:
+    """What an error says, without secrets; one that cannot even say it is named."""
+    try:
+        said = f": {redact(str(error))}"
+    except Exception:  # noqa: BLE001 - whatever its own `__str__` raises
+        said = ""
+    return type(error).__name__ + said

@@ -19,8 +19,8 @@ from ..transcript import (
     bridge_neighbours,
     estimate_row,
     estimate_tokens,
-    is_real_user,
     role_of,
+    said_by_user,
     stub_missing,
     text_of,
 )
@@ -56,6 +56,8 @@ def compact(
 def finish(plan: Plan, prose: str = "") -> Messages | None:
     """Carry a plan out; None where the list would hardly shrink."""
     tail = _tail_rows(plan)
+    if plan.shrink and not tail:
+        plan = _without_tail(plan)
     draft = _draft(plan, tail, plan.room - plan.summary_room, prose)
     spare = plan.room - draft.size
     if draft.folded and spare > plan.room * _SLACK:
@@ -64,6 +66,11 @@ def finish(plan: Plan, prose: str = "") -> Messages | None:
     made = bridge_neighbours(stub_missing(Messages.of(draft.rows)), plan.messages)
     worthwhile = estimate_tokens(made) <= estimate_tokens(plan.messages) * (1 - plan.limits.worth)
     return made if worthwhile and made else None
+
+
+def _without_tail(plan: Plan) -> Plan:
+    """The same plan where even the newest group has to be worn down or folded, for it cannot be shrunk to its room."""
+    return evolve(plan, before=plan.before + plan.tail, tail=(), shrink=False, room=plan.room + plan.tail_room)
 
 
 @frozen
@@ -135,7 +142,7 @@ def _summary(
     new = evolve(findings(reader, folded, len(old.requests)), prose=prose)
     summary = evolve(merge(old, new), compactions=old.compactions + 1)
     size = min(room, plan.summary_room) * 4 - 32
-    requests = tuple(text_of(row) for row in kept if is_real_user(row))
+    requests = tuple(text_of(row) for row in kept if said_by_user(row))
     touched = (*folded, *worn, *_shrunk(plan))
     gone = tuple(sorted({at for group in touched for at in range(group.start, group.stop)} - reader.staying))
     known = _identifiers(old) if old.compactions else {}

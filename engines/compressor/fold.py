@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from attrs import define, field
 
-from ..transcript import Group, is_foreign_summary, is_real_user, role_of
+from ..transcript import Group, is_foreign_summary, role_of, said_by_user
 from .lexer import lex
 from .outcome import PRUNED
 from .reader import Reader, Step
 from .summary import Item, Summary
 from .wording import best_sentence, clip, one_line, sentences, worth
 
-__all__ = ["findings"]
+__all__ = ["best_lines", "findings"]
 
 _UNDONE = re.compile(
     r"(?i)\b(?:todo|to do|next|still (?:need|have)|remain(?:s|ing)|not yet|left to|will (?:now|then|next))\b"
@@ -28,7 +28,7 @@ def findings(reader: Reader, folded: Sequence[Group], known: int) -> Summary:
     notes = _Notebook(known)
     folded_at = {group.start: group for group in folded}
     for at, row in enumerate(reader.rows):
-        if is_real_user(row):
+        if said_by_user(row):
             notes.turn += 1
         if at in folded_at:
             _fold(reader, folded_at[at], notes)
@@ -63,10 +63,10 @@ class _Notebook:
 
 def _fold(reader: Reader, group: Group, notes: _Notebook) -> None:
     row, text = reader.rows[group.start], reader.text(group.start)
-    if is_real_user(row):
+    if said_by_user(row):
         notes.requests.append(text.strip() or "(nothing but white space)")
     elif is_foreign_summary(row):
-        notes.notes += _best_lines(text)
+        notes.notes += best_lines(text)
     elif role_of(row) == "assistant":
         decided = reader.decision(group.start)
         if len(decided) > 12:
@@ -78,9 +78,10 @@ def _fold(reader: Reader, group: Group, notes: _Notebook) -> None:
         notes.notes.append(Item(f"{who}: {best_sentence(text, 240, reader.wanted)}", notes.turn))
 
 
-def _best_lines(text: str) -> list[Item]:
+def best_lines(text: str) -> list[Item]:
     """What another engine's summary says, as far as it tells most."""
-    lines = sentences(text.partition("\n")[2] or text)
+    head, _, rest = text.partition("\n")
+    lines = sentences(rest if rest and head.startswith("[") else text)
     best = sorted(range(len(lines)), key=lambda at: -worth(lines[at]))[:_FOREIGN_LINES]
     return [Item(one_line(lines[at], 240)) for at in sorted(best)]
 
@@ -105,7 +106,7 @@ def _leave_open(reader: Reader, folded: Sequence[Group], notes: _Notebook) -> No
     """What the folded part leaves undone: an unanswered request, intentions voiced last, the last failure."""
     if not folded:
         return
-    if is_real_user(reader.rows[folded[-1].start]):
+    if said_by_user(reader.rows[folded[-1].start]):
         notes.open.append(Item("was asked and had no answer yet", notes.turn))
     recent = [group for group in folded[-3:] if role_of(reader.rows[group.start]) == "assistant"]
     for group in recent:

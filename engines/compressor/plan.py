@@ -19,24 +19,26 @@ from ..transcript import (
     groups,
     is_bridge,
     is_summary,
+    merged_summary,
     role_of,
-    split_summary,
     system_rows,
     text_of,
 )
 from ..transcript.rows import ROLES
 from .fingerprint import Fingerprint
+from .fold import best_lines
 from .limits import Limits
 from .reader import Reader
+from .redact import redact
 from .summary import Summary, merge
-from .text import SMALLEST, parse
+from .text import SMALLEST, loosely_split, parse
 from .wording import focus_words
 
 __all__ = ["Plan", "plan_compaction"]
 
 _MOST_SCALE = 1.5
 _BRIDGES = 60  # tokens for up to two bridge rows and rounding
-_PER_REQUEST = 60  # bytes of a summary that one request takes at least
+_PER_REQUEST = 26  # bytes of a summary that one request takes at least
 
 
 @frozen
@@ -146,39 +148,26 @@ def _stays(rows: Messages, group: Group) -> bool:
 
 
 def _without_summaries(messages: Messages) -> tuple[Messages, Summary]:
-    """Take our own earlier summaries out of a list, those that a host merged into other messages too."""
+    """Take our own earlier summaries out of a list, also the one that a host merged into the first message."""
     rows: list[Any] = []
     old = Summary()
-    for row in messages:
-        text = text_of(row)
-        summary = split_summary(text)[1]
-        if is_summary(row):
-            mark = row.get(SUMMARY_KEY)
-            seen = Fingerprint.read(mark.get("seen") if isinstance(mark, Row) else None)
-            old = merge(old, evolve(parse(text), seen=seen))
-        elif summary:
-            old = merge(old, parse(summary))
-            rows.append(_unmerged(row))
+    merged = merged_summary(messages)
+    for at, row in enumerate(messages):
+        if merged is not None and at == merged.at:
+            old = merge(old, parse(merged.summary))
+            rows += [] if merged.rest is None else [merged.rest]
+        elif row.get(SUMMARY_KEY) and is_summary(row):
+            old = merge(old, _read(row))
         elif not is_bridge(row):
             rows.append(row)
     return Messages.of(rows), old
 
 
-def _unmerged(row: Row) -> dict[str, Any]:
-    content = row.get("content")
-    if isinstance(content, str):
-        return {**row, "content": _cut_out(content)}
-    parts = content if isinstance(content, tuple) else (content,)
-    return {**row, "content": [_part(part) for part in parts]}
-
-
-def _part(part: Any) -> Any:
-    if isinstance(part, str):
-        return _cut_out(part)
-    text = part.get("text") if isinstance(part, Row) else None
-    return {**part, "text": _cut_out(text)} if isinstance(text, str) else part
-
-
-def _cut_out(text: str) -> str:
-    before, summary, after = split_summary(text)
-    return (before + after).strip() if summary else text
+def _read(row: Row) -> Summary:
+    """Read a row with our key; what a host put beside the summary, or its own summary under the same key, becomes notes."""
+    text, mark = text_of(row), row.get(SUMMARY_KEY)
+    before, ours, after = loosely_split(text)
+    beside = redact(f"{before}\n{after}".strip())
+    found = parse(ours) if ours else Summary(compactions=1)
+    seen = Fingerprint.read(mark.get("seen") if isinstance(mark, Row) else None)
+    return evolve(found, notes=(*found.notes, *best_lines(beside)) if beside else found.notes, seen=seen)

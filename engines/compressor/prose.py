@@ -10,12 +10,12 @@ import json
 import re
 from typing import Any
 
-from ..transcript import Call, calls_of, estimate_text, is_real_user, role_of
+from ..transcript import Call, calls_of, estimate_text, role_of, said_by_user
 from .plan import Plan
 from .redact import redact
 from .requests import share_out
 from .text import render
-from .wording import clip_bytes, excerpt, one_line
+from .wording import clip_bytes, excerpt, no_heading, one_line
 
 __all__ = ["accept_prose", "prompt_for"]
 
@@ -59,18 +59,18 @@ def accept_prose(said: Any, prompt: str) -> str:
     """Return what may be used of a summariser's answer: nothing if it is no text, empty, a failure, an echo or too long."""
     if not isinstance(said, str):
         return ""
-    text = _THOUGHTS.sub("", said).strip()
+    text = _THOUGHTS.sub("", str.__str__(said)).strip()  # a subclass of str may do anything in its methods
     if not text or len(text) >= len(prompt) or _is_failure(text) or _is_echo(text, prompt):
         return ""
-    lines = (one_line(line) for line in redact(text).splitlines())
-    return "\n".join(re.sub(r"^#+\s*", "", line) for line in lines if line)
+    lines = (no_heading(one_line(line)) for line in redact(text).splitlines())
+    return "\n".join(line for line in lines if line)
 
 
 def _shown(plan: Plan, at: int) -> str:
     row = plan.rows[at]
     calls = "; ".join(_called(call) for call in plan.reader.calls(at)) if calls_of(row) else ""
     text = one_line(plan.reader.text(at))
-    who = "user" if is_real_user(row) else role_of(row) if role_of(row) != "user" else "note"
+    who = "user" if said_by_user(row) else role_of(row) if role_of(row) != "user" else "note"
     said = " ".join(part for part in (text, f"[calls {calls}]" if calls else "") if part)
     return f"{who}: {said}" if said else ""
 

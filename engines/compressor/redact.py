@@ -22,47 +22,86 @@ _BETWEEN = "\n\x1e\x1e\n"
 
 @frozen
 class _Rule:
-    """Hints (lower case), and an expression that begins where a hint does; its first group, if any, is no secret."""
+    """Hints (lower case), and an expression that begins where a hint does; a group that it begins with is no secret.
+
+    Whatever an expression looks at without a match is bounded, and repetitions without a bound are possessive and end a
+    match: so the work is linear in the text, however hostile.
+    """
 
     hints: tuple[str, ...]
     found: re.Pattern[str]
 
 
-_VALUE = r"(?!\[redacted)[^\s\"'\\,;&)}\]<]{4,}"
+_QUOTE = r"[\\\"'`]{0,8}+"
+_IS = r"\s{0,40}+(?:=>|[:=：＝]|(?<=\\)uff1[ad])\s{0,40}+"  # wide ones too, in JSON as well
+_NEW = r"(?!\\{0,3}[\"'`]?\[redacted)"
+_INNER = r"[^\s\"'`\\,;&)}\]<>]"
+_VALUE = (  # in quotes all of it, blanks too; else to a blank, where what closes or separates is part of it only inside
+    rf"{_NEW}(?:(?<=[^\"]\")[^\"\\\n]{{4,400}}+(?=\\{{0,3}}\")|(?<=[^']')[^'\\\n]{{4,400}}+(?=\\{{0,3}}')|"
+    rf"(?:{_INNER}|[,;&)}}\]](?={_INNER})){{4,}}+)"
+)
+_LIKELY = rf"{_NEW}(?-i:(?=[^\s/(=:]{{0,80}}(?:\d|[a-z][A-Z]))[^\s\"'`\\,;/(=:]{{6,200}}+(?![/(=:]))"  # no word, path or call
 _KEYS = "|".join(
     f"(?<={kind}{dash})"
-    for kind in ("api", "access", "private", "auth", "encryption", "signing")
+    for kind in ("api", "access", "private", "auth", "encryption", "signing", "account", "storage", "master")
     for dash in ("", "[_-]")
 )
 _FLAGS = "|".join(f"(?<=--{name})" for name in ("token", "secret", "password", "passphrase")) + "|(?<=-key)"
+_NAMES = (
+    rf"(?:(?:{_KEYS})key|secret(?:[_-]?(?:access[_-]?)?key)?|token|passwd|password|passphrase|pwd|credentials?)"
+    r"(?:[_-]?id)?"
+)
 _RULES = (
-    _Rule(  # Authorization: Bearer abc, "Authorization": "token abc"
+    _Rule(  # Authorization: Bearer abc, "Authorization": "token abc": to the end of the quotes or of the line
         ("authorization",),
-        re.compile(r"(?i)(authorization[\\\"']*\s*[:=]\s*[\\\"']*)(?:(?:bearer|basic|token|digest)\s+)?[^\s\"'\\,;}]+"),
+        re.compile(rf"(?i)(authorization{_QUOTE}{_IS}{_QUOTE}){_NEW}(?:[^\"'\\\n]|(?<==)\"[^\"\n]{{0,400}}+\")++"),
     ),
-    _Rule(("cookie",), re.compile(r"(?i)(cookie[\\\"']*\s*:\s*[\\\"']*)[^\"'\\\n]+")),
-    _Rule(("bearer",), re.compile(r"(?i)(\bbearer\s+)(?!\[)[\w.~+/=-]{8,}")),
+    _Rule(("cookie",), re.compile(rf"(?i)(cookie{_QUOTE}\s{{0,40}}+:\s{{0,40}}+{_QUOTE}){_NEW}[^\"'\\\n]++")),
+    _Rule(("bearer",), re.compile(r"(?i)(\bbearer\s{1,40})(?!\[)[\w.~+/=-]{8,}+")),
     _Rule(  # name=value, "name": "value", --name value
         ("key", "secret", "token", "passw", "passphrase", "pwd", "credential"),
-        re.compile(
-            rf"(?i)((?:(?:{_KEYS})key|secret(?:[_-]?(?:access[_-]?)?key)?|token|passwd|password|passphrase|pwd|credentials?)(?:[_-]?id)?"
-            rf"(?:[\\\"']*\s*(?:=>|[:=])\s*[\\\"']*|(?:{_FLAGS})[ ][\"']?)){_VALUE}"
-        ),
+        re.compile(rf"(?i)({_NAMES}(?:{_QUOTE}{_IS}{_QUOTE}|(?:{_FLAGS})[ ][\"']?)){_VALUE}"),
+    ),
+    _Rule(  # the password is value
+        ("key is", "secret is", "token is", "password is", "passphrase is", "passwd is"),
+        re.compile(rf"(?i)((?:key|secret|token|password|passphrase|passwd) is:?\s{{1,8}}{_QUOTE}){_LIKELY}"),
+    ),
+    _Rule(  # DB_PASS=value; also pass: value, where that is no count and no name of a test
+        ("pass",),
+        re.compile(rf"(?i)((?<=[_-])pass{_QUOTE}{_IS}{_QUOTE}){_VALUE}|((?<![\w-])(?-i:pass){_QUOTE}{_IS}){_LIKELY}"),
     ),
     _Rule(  # shapes that are secrets wherever they stand
         (
             *("sk-", "sk_", "pk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox"),
-            *("akia", "asia", "aiza", "eyj"),
+            *("akia", "asia", "aiza", "eyj", "hf_", "npm_", "sg."),
         ),
         re.compile(
-            r"\b(?:(?:sk|pk|rk)[-_](?:[a-zA-Z]+[-_])*[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|glpat-[\w-]{16,}|"
-            r"xox[abeprs]-[\w-]{8,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|AIza[\w-]{30,}|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?)"
+            r"\b(?:(?:sk|pk|rk)[-_][A-Za-z0-9_-]{8,}+|gh[pousr]_[A-Za-z0-9]{16,}+|github_pat_\w{20,}+|glpat-[\w-]{16,}+|"
+            r"xox[abeprs]-[\w-]{8,}+|(?:AKIA|ASIA)[A-Z0-9]{12,}+|AIza[\w-]{30,}+|eyJ[\w-]{8,}+(?:\.[\w-]*+){0,4}|"
+            r"hf_[A-Za-z0-9]{16,}+|npm_[A-Za-z0-9]{20,}+|SG\.[\w-]{10,100}+\.[\w-]{10,100}+)"
         ),
     ),
-    _Rule(("://",), re.compile(r"(://[^\s/:@]{0,80}:)[^\s/@]{1,200}(?=@)")),
+    _Rule((":aa",), re.compile(r"(?<=\d{8}):AA[\w-]{28,}+")),  # what a Telegram bot is addressed by
+    _Rule(  # https://name:password@host, https://token@host
+        ("://",),
+        re.compile(r"(://[^\s/:@]{0,80}:)(?!\[redacted)[^\s/]{1,200}(?=@)|((?<=http|ttps)://)[^\s/:@\[]{8,200}+(?=@)"),
+    ),
+    _Rule(  # curl -u name:password, but not docker run -u 1000:1000
+        (" -u", "--user"),
+        re.compile(r"((?: -u\s{0,4}|--user[ =])[\"']?[^\s:\"']{1,80}:)(?!\d+(?!\S)|\[redacted)[^\s\"']{1,200}+"),
+    ),
+    _Rule(  # mysql -ppassword, sshpass -p password
+        ("mysql", "mariadb", "sshpass"),
+        re.compile(
+            r"((?:mysql|mariadb)\w{0,10}+(?:[^\n|;&]{0,120}?)\s-p(?=\S)|sshpass\s{1,4}-p\s{0,4})[\"']?(?!\[redacted)[^\s\"'\\]{2,100}+"
+        ),
+    ),
     _Rule(
         ("-----begin ",),
-        re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^\x1e]*?(?:-----END [A-Z ]*PRIVATE KEY-----|(?=\n\x1e)|\Z)"),
+        re.compile(
+            r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----[^\x1e]*?"
+            r"(?:-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----|(?=\n?\x1e)|\Z)"
+        ),
     ),
 )
 
@@ -94,5 +133,6 @@ def _secrets(text: str) -> Iterable[tuple[int, int]]:
                 if match is None:
                     at = low.find(hint, at + 1)
                 else:
-                    yield match.end(1) if rule.found.groups else match.start(), match.end()
+                    group = match.lastindex  # what stands in a group is no secret, but says that one follows
+                    yield match.start() if group is None else match.end(group), match.end()
                     at = low.find(hint, match.end())

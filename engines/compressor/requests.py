@@ -23,7 +23,8 @@ __all__ = ["Compared", "compare", "share_out"]
 
 _RUN = 4  # words in a row that make two requests alike
 _LONG = 24  # words of a sentence before it is cut
-_FLOOR = 48  # bytes that a request keeps even where there is no room
+_FLOOR = 48  # bytes that a request keeps as long as there is room for it
+_LEAST = 16  # bytes that it keeps even where there is none
 _COMMON = 3  # as alike as it gets
 _SAME = 60  # a shorter request is repeated rather than referred to
 Gram = tuple[str, ...]
@@ -34,14 +35,14 @@ H = TypeVar("H", bound=Hashable)
 class _Piece:
     """Words `start` to `stop` of a request, a run of words that are equally `alike`: 1 stand only here, 2 in one other request, 3 in more.
 
-    `own` is how many of its words no other request has, `worth` what it tells by itself, `repeated` whether an earlier
+    `own` are those of its words that no other request has, `worth` what it tells by itself, `repeated` whether an earlier
     request says the same.
     """
 
     start: int
     stop: int
     alike: int
-    own: int
+    own: tuple[str, ...]
     worth: float
     repeated: bool
     text: str
@@ -60,9 +61,14 @@ class Compared:
     pieces: dict[int, list[_Piece]]
     seen: Fingerprint
 
-    def shorten(self, room: int) -> list[str]:
-        """Return the short forms of all requests, together about `room` bytes long."""
-        sizes = share_out([bytes_of(self.texts[at]) for at in self.pieces], room, _FLOOR)
+    def shorten(self, room: int, most: int = 0) -> list[str]:
+        """Return the short forms of all requests, together about `room` bytes long.
+
+        Where that is too little for a few words of each, it may be up to `most` bytes.  Beyond that each keeps a word or
+        two that no other one has, whatever room that takes.
+        """
+        floor = min(max(most // max(len(self.pieces), 1), _LEAST), _FLOOR)
+        sizes = share_out([bytes_of(self.texts[at]) for at in self.pieces], room, floor)
         made = {}
         for (at, pieces), size in zip(self.pieces.items(), sizes, strict=True):
             made[at] = self.texts[at] if bytes_of(self.texts[at]) <= size else _pick(pieces, size)
@@ -161,7 +167,7 @@ def _pieces(words: list[str], breaks: list[int], others: _Others) -> list[_Piece
             early = 1.0 - 0.4 * begin / len(words)
             repeated = cover[begin] > 1 and grams[min(begin, len(grams) - 1)] in others.told
             rated = early * worth(text) * (4.0 if mentions(text, others.wanted) else 1.0) / cover[begin]
-            own = sum(word in alone for word in words[begin:end])
+            own = tuple(word for word in words[begin:end] if word in alone)
             found.append(_Piece(begin, end, cover[begin], own, rated / (1 + repeated), repeated, text))
         start = stop
     others.told.update(grams)
@@ -201,7 +207,7 @@ def _runs(cover: list[int], start: int, stop: int) -> Iterable[tuple[int, int]]:
 def _pick(pieces: list[_Piece], size: int) -> str:
     """Fill half the room with what no other request has, the other half with what tells most about this one."""
     alone = [piece for piece in pieces if piece.alike == 1]
-    alone.sort(key=lambda piece: (not piece.own, -piece.worth - min(piece.own, 4) / 2))
+    alone.sort(key=lambda piece: (not piece.own, -piece.worth - min(len(piece.own), 4) / 2))
     best = sorted(pieces, key=lambda piece: -piece.worth)
     telling = [piece for piece in best if piece.alike < _COMMON or not piece.repeated]
     chosen: dict[int, _Piece] = {}
@@ -214,9 +220,22 @@ def _pick(pieces: list[_Piece], size: int) -> str:
                 chosen[piece.start] = piece
                 used += cost
     if not chosen:
-        lead = [*alone, *best]
-        return clip_bytes(lead[0].text, size) if lead else ""
+        return _barest(alone, best, size)
     return _joined([chosen[at] for at in sorted(chosen)])
+
+
+def _barest(alone: list[_Piece], best: list[_Piece], size: int) -> str:
+    """A few words, those that no other request has if there are any, the longest first as they tell most."""
+    own = list(dict.fromkeys(word for piece in alone for word in piece.own))
+    if not own:
+        return clip_bytes((alone or best)[0].text, size) if best else ""
+    chosen: set[str] = set()
+    for word in sorted(own, key=len, reverse=True):
+        cost = bytes_of(word) + 1
+        if cost <= size or not chosen:
+            chosen.add(word)
+            size -= cost
+    return clip_bytes(" ".join(word for word in own if word in chosen), max(size + _SAME, _FLOOR))
 
 
 def _joined(chosen: list[_Piece]) -> str:

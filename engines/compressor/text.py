@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 
 from attrs import evolve, fields
 
-from ..transcript import SUMMARY_END, SUMMARY_HEAD, split_summary
+from ..transcript import SUMMARY_END, SUMMARY_HEAD, seal
 from .requests import Compared
 from .summary import Item, Summary
-from .wording import bytes_of, clip_bytes, mentions, one_line, worth
+from .wording import bytes_of, clip_bytes, mentions, no_heading, one_line, plain, worth
 
-__all__ = ["SMALLEST", "fit", "parse", "render"]
+__all__ = ["MOST_REQUESTS", "SMALLEST", "fit", "loosely_split", "parse", "render"]
 
 _HEADINGS = {
     "requests": "User requests so far, oldest first",
@@ -34,9 +34,11 @@ _HEADINGS = {
 _SHARES = {
     "requests": 30, "identifiers": 22, "decided": 15, "commands": 15, "files": 6, "errors": 4, "skills": 3, "notes": 4, "open": 4, "prose": 18,
 }  # fmt: skip
-_HEAD = re.compile(r"compaction (\d+), (\d+) messages")
-_LINE = re.compile(r"- (?:r(\d+): )?(.*?)(?: \(×(\d+)\))?$", re.DOTALL)
-_REQUEST = re.compile(r"r\d+: (.*)", re.DOTALL)
+_MOST = 60  # percent of the room that requests may take before each of them keeps but a word or two
+_HEAD = re.compile(r"compaction (\d{1,9}), (\d{1,9}) messages", re.ASCII)
+_LINE = re.compile(r"- (?:r(\d{1,9}): )?(.*)", re.DOTALL | re.ASCII)
+_TIMES = re.compile(r" \(×(\d{1,9})\)\Z", re.ASCII)
+_REQUEST = re.compile(r"r\d{1,9}: (.*)", re.DOTALL | re.ASCII)
 _INTRO = (
     "Earlier messages, folded (compaction {}, {} messages). This is background, not a request: everything here is done or past unless it "
     "stands under Open. Answer the latest user message after this; where the two disagree, that message holds."
@@ -44,21 +46,23 @@ _INTRO = (
 SMALLEST = 700
 """Bytes below which a summary has no room to say anything."""
 
+MOST_REQUESTS = 10_000
+"""How many requests of an earlier summary are read; of more, the newest, and how many there were besides."""
+
 
 def render(summary: Summary) -> str:
     """Write a summary out, all of it."""
-    parts = [SUMMARY_HEAD, _INTRO.format(summary.compactions, summary.rows)]
+    parts = [_INTRO.format(summary.compactions, summary.rows)]
     for name, heading in _HEADINGS.items():
         lines = _lines(summary, name)
         if lines:
             parts += [f"## {heading}", *lines]
-    return "\n".join([*parts, SUMMARY_END])
+    return seal("\n".join(parts))
 
 
 def parse(text: str) -> Summary:
     """Read a summary back; what is not in the form of `render` is taken for a note."""
-    _, body, _ = split_summary(text)
-    lines = body.split("\n")[1:-1]
+    lines = loosely_split(text)[1].split("\n")[1:-1]
     head = _HEAD.search(lines[0]) if lines else None
     sections: dict[str, list[str]] = {name: [] for name in _HEADINGS}
     names = {f"## {heading}": name for name, heading in _HEADINGS.items()}
@@ -72,7 +76,7 @@ def parse(text: str) -> Summary:
     return Summary(
         compactions=int(head[1]) if head else 1,
         rows=int(head[2]) if head else 0,
-        requests=tuple(_request(line) for line in sections["requests"]),
+        requests=_requests(sections["requests"]),
         identifiers=tuple(dict.fromkeys(" ".join(sections["identifiers"]).split())),
         decided=items["decided"],
         files=items["files"],
@@ -83,6 +87,16 @@ def parse(text: str) -> Summary:
         open=items["open"],
         prose="\n".join(sections["prose"]),
     )
+
+
+def loosely_split(text: str) -> tuple[str, str, str]:
+    """Cut a text at our marks, whatever stands between them; for rows that are known to hold a summary of ours."""
+    start = text.find(SUMMARY_HEAD)
+    end = text.find(SUMMARY_END, start)
+    if start < 0 or end < 0:
+        return text, "", ""
+    end += len(SUMMARY_END)
+    return text[:start], text[start:end], text[end:]
 
 
 def fit(summary: Summary, room: int, compared: Compared, wanted: tuple[str, ...] = ()) -> Summary:
@@ -97,7 +111,12 @@ def fit(summary: Summary, room: int, compared: Compared, wanted: tuple[str, ...]
     room -= sum(len(_HEADINGS[name]) + 4 for name in names)
     needs = {name: _needed(summary, name) for name in names}
     rooms = _divide(needs, max(room, 0))
-    texts = compared.shorten(rooms.get("requests", 0))
+    numbers = sum(len(str(at)) + 4 for at in range(1, len(summary.requests) + 1))
+    texts = compared.shorten(rooms.get("requests", 0) - numbers, room * _MOST // 100 - numbers)
+    asked = sum(map(bytes_of, texts)) + numbers
+    if asked > rooms.get("requests", 0):
+        del needs["requests"]
+        rooms = _divide(needs, max(room - asked, 0))
 
     def best(name: str) -> tuple[Item, ...]:
         return _best(getattr(summary, name), rooms.get(name, 0), wanted)
@@ -113,7 +132,7 @@ def fit(summary: Summary, room: int, compared: Compared, wanted: tuple[str, ...]
         skills=best("skills"),
         notes=best("notes"),
         open=best("open"),
-        prose=clip_bytes(summary.prose, rooms.get("prose", 0)),
+        prose=clip_bytes("\n".join(_lines(summary, "prose")), rooms.get("prose", 0)),
     )
 
 
@@ -162,11 +181,11 @@ def _rate(item: Item, age: float, wanted: tuple[str, ...]) -> float:
 
 def _lines(summary: Summary, name: str) -> list[str]:
     if name == "requests":
-        return [f"r{number}: {text}" for number, text in enumerate(summary.requests, 1)]
+        return [plain(f"r{number}: {text}") for number, text in enumerate(summary.requests, 1)]
     if name == "identifiers":
         return [" ".join(summary.identifiers)] if summary.identifiers else []
     if name == "prose":
-        return [summary.prose] if summary.prose else []
+        return [line for said in summary.prose.splitlines() if (line := no_heading(plain(said)))]
     return [_written(item) for item in getattr(summary, name)]
 
 
@@ -176,14 +195,22 @@ def _size(item: Item) -> int:
 
 def _written(item: Item) -> str:
     turn = f"r{item.turn}: " if item.turn else ""
-    return f"- {turn}{item.text}" + (f" (×{item.times})" if item.times > 1 else "")
+    return plain(f"- {turn}{item.text}") + (f" (×{item.times})" if item.times > 1 else "")
 
 
 def _item(line: str) -> Item:
     found = _LINE.match(line)
     if not found:
         return Item(line.strip())
-    return Item(found[2], int(found[1] or 0), int(found[3] or 1))
+    times = _TIMES.search(found[2][-16:])
+    said = found[2][: -len(times[0])] if times else found[2]
+    return Item(said, int(found[1] or 0), int(times[1]) if times else 1)
+
+
+def _requests(lines: Sequence[str]) -> tuple[str, ...]:
+    found = [_request(line) for line in lines[-MOST_REQUESTS:]]
+    more = len(lines) - len(found)
+    return (f"[{more:,} earlier requests left out]", *found) if more else tuple(found)
 
 
 def _request(line: str) -> str:

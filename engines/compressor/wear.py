@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..messages import Messages, Row, thaw
-from ..transcript import Group, call_id, calls_of, estimate_tokens, images_in, is_real_user, text_of
+from ..transcript import Group, call_id, calls_of, estimate_tokens, images_in, said_by_user, text_of
 from .outcome import PRUNED
 from .reader import Reader, Step
 from .redact import redact
@@ -42,7 +42,7 @@ def line_of(step: Step, same_as: str = "") -> str:
 def wear(reader: Reader, group: Group, later: Mapping[str, str]) -> list[Any]:
     """Return the rows of one group in their small form; `later` maps long results to the call that has them last."""
     row = reader.rows[group.start]
-    if is_real_user(row):
+    if said_by_user(row):
         return [_without_images(row)]
     rows: list[Any] = [_small_text(_small_arguments(_without_images(row)))]
     steps = iter(_by_result(reader, group))
@@ -133,7 +133,7 @@ def _small_arguments(row: Any) -> Any:
     """Shorten long strings inside the arguments of calls; what is no JSON becomes JSON that holds its beginning."""
     if not any(len(call.arguments) > 2 * _ARGUMENT for call in calls_of(row)):
         return row
-    made = thaw(row) if isinstance(row, Row) else dict(row)
+    made = thaw(Messages.of([row])[0])
     holders = [call.get("function", call) for call in made.get("tool_calls") or () if isinstance(call, dict)]
     for holder in [*holders, made.get("function_call")]:
         if isinstance(holder, dict) and "arguments" in holder:

@@ -17,7 +17,9 @@ __all__ = [
     "lines_with",
     "lowered",
     "mentions",
+    "no_heading",
     "one_line",
+    "plain",
     "sentences",
     "worth",
 ]
@@ -29,6 +31,9 @@ _CUES = frozenset(
     "error errors exception timed agreed prefer prefers answer result root reason needs requires".split()
 )
 _TELLING = re.compile(r"[\d_/`]+")
+_ANSI = re.compile(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\))")
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _MARKS = ((SUMMARY_HEAD, "[compressed summary]"), (SUMMARY_END, "[end of summary]"))
 
 
@@ -38,6 +43,20 @@ def one_line(text: str, most: int | None = None) -> str:
     for mark, instead in _MARKS:
         line = line.replace(mark, instead)
     return clip(line, most) if most else line
+
+
+def plain(text: str) -> str:
+    """Return a text as one line fit to be shown: no control characters or escapes, no halves of letters, none of our marks."""
+    if not text.isprintable():
+        text = _SURROGATE.sub("\ufffd", _UNSEEN.sub(" ", _ANSI.sub("", text)))
+    for mark, instead in _MARKS:
+        text = text.replace(mark, instead)
+    return text
+
+
+def no_heading(line: str) -> str:
+    """Return a line without whatever makes it a heading, however often."""
+    return line.lstrip("# \t")
 
 
 def clip(text: str, most: int) -> str:

@@ -14,8 +14,8 @@ from attrs import frozen
 
 from ..messages import Messages, NotJSONError, Row
 from .groups import groups
-from .marks import current_user, split_summary
-from .rows import ROLES, SYSTEM_ROLES, call_id, calls_of, role_of, text_of
+from .marks import current_user, merged_summary
+from .rows import ROLES, SYSTEM_ROLES, call_id, calls_of, role_of
 from .tokens import estimate_tokens
 
 __all__ = ["Code", "Problem", "Report", "check", "collides", "neighbours", "system_rows"]
@@ -139,18 +139,16 @@ def _current_user(rows: Messages, before: Messages) -> Iterator[Problem]:
     was, now = current_user(before), current_user(rows)
     if was is None or now is None:
         return
-    if not _as_asked(rows[now], before[was]):
+    if rows[now] not in _as_asked(before, was):
         yield Problem("current_user_changed", now, "the current user message is changed, or no longer a row of its own")
 
 
-def _as_asked(row: Row, asked: Row) -> bool:
-    """Equal, or equal but for an older summary that a host had merged into the message."""
-    return row == asked or _unmerged(asked) == (row.get("content"), True)
-
-
-def _unmerged(row: Row) -> tuple[Any, bool]:
-    before, summary, after = split_summary(text_of(row))
-    return (before + after).strip(), bool(summary)
+def _as_asked(before: Messages, was: int) -> tuple[Row, ...]:
+    """What may stand for the current user message: itself, or itself without the summary that a host merged into it."""
+    merged = merged_summary(before)
+    if merged is None or merged.at != was or merged.rest is None:
+        return (before[was],)
+    return before[was], *Messages.of([merged.rest])
 
 
 def _open_calls(rows: Messages, before: Messages) -> Iterator[Problem]:
