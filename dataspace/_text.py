@@ -134,7 +134,7 @@ class _Reader:
             self._fail(str(error), label)
 
     def _class(self, token: _Token) -> type:
-        cls = self._labels.get(token.text) if token.kind == "word" else None
+        cls = self._labels.get(token.text)
         if cls is None:
             near = get_close_matches(token.text, self._labels, n=3) or sorted(self._labels)
             self._fail(f"there is no fact {token.text!r}; there is: {', '.join(near)}", token)

@@ -136,10 +136,7 @@ class Turns:
         """Run `call` as a turn of `actor`; an exception is the actor's crash."""
         self._actor, self._actions = actor, []
         try:
-            result = call()
-            if type(result) is CoroutineType:
-                result.close()
-                raise TurnError("a turn cannot be asynchronous: use me.task, or an async body of me.during")
+            call()
         except Exception as error:  # noqa: BLE001 - it is the actor's crash
             actions, self._actor = self._actions, None
             self._undo(actions)

@@ -183,7 +183,7 @@ def test_tools_of_hosted_engines(engines: Engines) -> None:
     """B22: flat schemas, each name once, one type each; every call is answered in JSON."""
     engine = engines.started(FAKE)
     schemas = engine.get_tool_schemas()
-    assert ["look", "find"] == [schema["name"] for schema in schemas]
+    assert [("look", "Look."), ("find", "Find.")] == [(schema["name"], schema["description"]) for schema in schemas]
     assert all({"name", "description", "parameters"} == set(schema) for schema in schemas)
     assert ["string"] * 2 == [schema["parameters"]["properties"]["at"]["type"] for schema in schemas]
     assert {"seen": {"at": "x"}, "messages": 2} == json.loads(

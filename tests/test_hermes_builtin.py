@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bridges.hermes import third
+from bridges.hermes import place, third
 from bridges.hermes.builtin import builtin, configured
 from bridges.hermes.third import EngineNotFoundError, third_party
 from tests.hermes_adapter.desk import FAKE, Engines, commit, conversation
@@ -247,6 +247,21 @@ def test_all_engines_missing(engines: Engines, caplog: pytest.LogCaptureFixture)
     engine = engines.started("nowhere", "tests.hermes_adapter.fakes:Missing", window=64_000)
     assert ("builtin",) == engine.seat.kinds
     assert "builtin stands in" in caplog.text
+
+
+def test_an_engine_that_fails_to_be_made(
+    engines: Engines, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next one stands in, and what is logged holds no key."""
+
+    def broken(*_args: Any) -> Any:
+        raise ValueError("no model for sk-secret-1234")
+
+    monkeypatch.setattr(place.host_compressor, "builtin", broken)
+    engine = engines.started("builtin")
+    assert ("compressor",) == engine.seat.kinds
+    assert "ValueError: no model for [redacted]" in caplog.text
+    assert "sk-secret" not in caplog.text
 
 
 def test_each_agent_has_an_engine_of_its_own(engines: Engines) -> None:

@@ -324,6 +324,18 @@ def test_a_failure_pauses_automatic_tries(engines: Engines, kind: str) -> None:
     crossed(engine)
 
 
+@BOTH
+def test_a_failure_is_forgotten_with_its_session(engines: Engines, kind: str) -> None:
+    """After /new the host sees nothing of the old session's aborted compaction (B16)."""
+    engine = engines.started(kind, deadline=5)
+    Fake.plan = lambda _self, _messages, _told: 1 / 0
+    rows = [*large()[:-1], {"role": "user", "content": object()}]
+    assert rows is engine.compress(rows)
+    assert engine._last_compress_aborted
+    engine.on_session_reset()
+    assert (False, None) == (engine._last_compress_aborted, engine._last_summary_error)
+
+
 def test_an_engine_that_finds_nothing_to_do(engines: Engines) -> None:
     """Its own list back is no failure: nothing is aborted, and what it noted down stays noted."""
     engine = engines.started(FAKE)
@@ -458,8 +470,10 @@ def test_a_dead_thread_is_replaced(engines: Engines) -> None:
     assert first is not None
     first.stop()
     assert not first.alive
-    engine.update_from_response({"prompt_tokens": 11})
+    assert not engine.should_compress(1)
     assert current_runtime() is not first
+    assert [10] == [reading.prompt for reading in facts(f.Usage, engine)]
+    engine.update_from_response({"prompt_tokens": 11})
     assert [11] == [reading.prompt for reading in facts(f.Usage, engine)]
     crossed(engine)
     assert len(engine.compress(large())) > 0

@@ -130,7 +130,7 @@ def test_roles_alternate() -> None:
 
 
 def test_the_host_s_marks_are_minded() -> None:
-    """Rows are new to the store, and what is sent of a changed row is what it says (contract §5)."""
+    """Rows are new to the store, and what is sent of a changed row is what it says."""
     before = [user("First.", api_content="First. [context]", _db_persisted=True), *BEFORE[1:]]
     kept = user("First.", api_content="First. [context]", _db_persisted=True)
     stale = user("First, in short.", api_content="First. [context]")
@@ -159,6 +159,7 @@ def test_a_note_in_the_system_message_may_be_added() -> None:
         ("<thinking>never closed", "thoughts"),
         ("You are a summarization agent creating a context checkpoint. Treat", "request"),
         ("page " * 400, "repeats the messages"),
+        ("## Historical Task Snapshot\nUser asked: 'First.'\nHistorical only; newer messages win.\n\n\u200b", "empty"),
     ],
 )
 @pytest.mark.parametrize("role", ["user", "assistant"])

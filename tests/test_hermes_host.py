@@ -149,6 +149,14 @@ def test_no_usage_is_no_harm(played: Seen) -> None:
     assert 3 == len(seen["turns"])
 
 
+@pytest.mark.parametrize("kind", ["builtin", "compressor"])
+def test_a_deferred_preflight(played: Seen, kind: str) -> None:
+    """B23: the host reads what it reads only when it defers, and goes on; the real reading ends the wait (B01)."""
+    seen = of(played, "deferred")[kind]
+    assert (True, "Well.", 0, False) == (seen["completed"], seen["said"], seen["count"], seen["waits"])
+    assert [] == seen["summaries"]
+
+
 def test_a_failing_summary_model_costs_nothing(played: Seen) -> None:
     """Aborted as the built-in aborts: one warning, every message kept, no second try in its cooldown (C14)."""
     seen = of(played, "failing_summary")

@@ -16,13 +16,13 @@ from bridges.hermes.verdicts import Verdicts
 from engines.loop.policy import Verdict
 from tests.hermes_adapter.desk import Engines
 from tests.hermes_adapter.fixtures import engines
-from tests.hermes_adapter.pair import Side, SummaryModel, draw, perform
+from tests.hermes_adapter.pair import USELESS, Side, SummaryModel, draw, perform, set_mood
 
 __all__ = ["engines"]
 
 pytestmark = pytest.mark.hermes
 STRIKES = {"_ineffective_compression_count", "_verify_compaction_cleared_threshold"}
-SCRIPTS = int(os.environ.get("HERMES_PAIR_SCRIPTS", "40"))
+SCRIPTS = 2000 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 40
 
 
 @pytest.fixture
@@ -160,8 +160,7 @@ def test_mended_they_are_equal_while_the_left_is_sound(engines: Engines, model: 
         mine, other = left(), right(engines, "builtin", guard="repair")
         model.mood = "good"
         for at, (name, step) in enumerate(draw(seed)):
-            if name.startswith("mood "):
-                model.mood = name.removeprefix("mood ")
+            set_mood(name, model, mine, other)
             said = step(mine), step(other)
             if mine.unsound:
                 met[mine.unsound[0]] += 1
@@ -178,7 +177,7 @@ def test_mended_they_are_equal_while_the_left_is_sound(engines: Engines, model: 
     assert met["equal to the end"] > 0
 
 
-@pytest.mark.parametrize("mood", ["empty", "invisible", "thoughts", "echo"])
+@pytest.mark.parametrize("mood", ["empty", *USELESS])
 def test_a_summary_that_says_nothing_is_refused(engines: Engines, model: SummaryModel, mood: str) -> None:
     """The left takes it, the right keeps the list and reports it; the state of the built-in is as before."""
     from tests.hermes_adapter.desk import conversation

@@ -386,10 +386,10 @@ def test_engines_are_asked_in_configured_order_then_the_newest() -> None:
     roster = Roster(Policy(compressors=("lcm", "compressor"), revisers=("skills",)))
     for name in ("other", "compressor", "compressor#b", "lcm#1", "another"):
         roster.add(Serving(name, "compressor"))
-    for name in ("late", "skills"):
+    for name in ("early", "skills", "late"):
         roster.add(Serving(name, "reviser"))
     assert ("lcm#1", "compressor#b", "compressor", "another", "other") == roster.of("s1").compressors
-    assert ("skills", "late") == roster.of("s1").revisers
+    assert ("skills", "late", "early") == roster.of("s1").revisers
     assert () == roster.of("s1").shadows
 
 

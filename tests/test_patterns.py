@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from dataspace import CAPTURE, Dataspace, Observe, Pattern, literal, where
 from dataspace._index import IDLE_SHAPES
+from dataspace._values import kind_of
 from dataspace.errors import NotAFact, PatternError
 from tests.space_talk import Fact, Holder, listen, make
 
@@ -159,6 +160,14 @@ def test_patterns_that_mean_the_same_are_equal(one: Any, two: Any) -> None:
     me.observe(one)
     me.observe(two)
     assert len(ds.facts(Observe)) == 1
+
+
+def test_interest_is_filed_without_a_search_for_what_could_change() -> None:
+    """A pattern stands for itself in the key of an `Observe` fact, which is made whenever somebody begins to observe."""
+    pattern = where(Fact, x=CAPTURE)
+    key = kind_of(Observe).key(Observe(pattern, "me"))
+    assert key == (pattern, "me")
+    assert key[0] is pattern
 
 
 def test_patterns_that_mean_different_things_are_not_equal() -> None:

@@ -257,6 +257,7 @@ async def test_r19_an_error_after_the_actor_ended_is_logged(crashes: Crashes, ca
         await worker.stop()
         assert () == ds.facts(Crashed)
     assert ["in cleanup"] == [str(error) for error in errors_in(caplog)]
+    assert ["a task of work failed after its actor had ended"] == [record.getMessage() for record in caplog.records]
     assert [] == crashes.facts
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import functools
 import logging
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 import trio
 from attrs import frozen
@@ -55,7 +58,30 @@ def test_what_needs_an_event_loop_says_so(act: Callable[[Facet], object], what: 
     assert (1, 0) == (ds.statistics().actors, ds.statistics().observers)
 
 
-@pytest.mark.parametrize(("value", "hint"), [(P, r"give an instance: P\(\.\.\.\)"), ("text", "frozen attrs class")])
+def test_an_object_that_is_called_asynchronously_is_no_callback() -> None:
+    """What matters is what calling gives: an object with an async `__call__` is refused like an async function."""
+
+    class Waits:
+        async def __call__(self, fact: P) -> None: ...
+
+    ds = Dataspace()
+    me = ds.actor("me")
+    for callback in (Waits(), functools.partial(Waits()), functools.partial(Waits().__call__)):
+        with pytest.raises(TypeError, match="synchronous"):
+            me.observe(P, appeared=callback)
+    assert 0 == ds.statistics().observers
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (P, r"it is the class, give an instance: P\(\.\.\.\)$"),
+        ("text", r"a fact is an instance of a frozen attrs class \(@attrs\.frozen\)$"),
+        (attrs.make_class("Open", ["x"])(1), r"its class can change or is not compared by value, use @attrs\.frozen$"),
+        (dataclasses.make_dataclass("Data", ["x"], frozen=True)(1), "use @attrs.frozen instead of @dataclass$"),
+    ],
+    ids=["class", "text", "attrs class", "dataclass"],
+)
 def test_what_is_no_fact_says_why(value: Any, hint: str) -> None:
     """Publishing a class or a plain value says what a fact is."""
     with pytest.raises(NotAFact, match=hint):

@@ -64,6 +64,7 @@ MEANINGS: dict[str, Any] = {
     '(usage2 "1")': where(Usage2, sid="1"),
     '(usage2 "?sid")': where(Usage2, sid="?sid"),
     r'(usage2 "a\"b\\c\n\u{1f600}")': where(Usage2, sid='a"b\\c\n😀'),
+    r'(usage2 "\n\t\r\"\\\u{a}\u{00000a}")': where(Usage2, sid='\n\t\r"\\\n\n'),
     '(usage2 "two\nlines")': where(Usage2, sid="two\nlines"),
     '(usage2 #x"00fF")': where(Usage2, sid=b"\x00\xff"),
     "(usage2 [])": where(Usage2, sid=()),
@@ -178,9 +179,16 @@ def test_what_can_be_read_can_be_written_to_the_last_level() -> None:
         "(usage2 " * 49 + "(nothing" + ")" * 50,
         "(usage2 " + "[" * 49 + "]" * 49 + ")",
         "(usage2 '" * 49 + "(nothing" + ")" * 50,
+        "(should-compress (nothing) " * 49 + "(nothing" + ")" * 50,
+        "(usage2 " + "[[] " * 48 + "[]" + "]" * 48 + ")",
     ):
         assert format_pattern(read(text)) == text
-    for text in ("(usage2 " * 50 + "(nothing" + ")" * 51, "(usage2 " + "[" * 50 + "]" * 50 + ")"):
+    for text in (
+        "(usage2 " * 50 + "(nothing" + ")" * 51,
+        "(usage2 " + "[" * 50 + "]" * 50 + ")",
+        "(should-compress (nothing) " * 50 + "(nothing" + ")" * 51,  # what was closed before does not count
+        "(usage2 " + "[[] " * 49 + "[]" + "]" * 49 + ")",
+    ):
         with pytest.raises(PatternError, match="nested"):
             read(text)
 

@@ -831,6 +831,18 @@ def test_r05_only_turns_count() -> None:
     assert len(log) == 10
 
 
+def test_r05_the_last_turn_is_run_whole() -> None:
+    """The turn that uses up the bound may still spawn; what that causes is one too many, and tells both actors so."""
+    ds, crashes = make(max_turns=2)
+    me, spawned = ds.actor("me"), []
+    me.observe(Fact, heard=lambda fact: me.send(Holder(fact)))
+    me.observe(Holder, heard=lambda _holder: spawned.append(me.spawn(lambda new: None, name="new").name))
+    ds.actor("you").send(Fact(1))
+    assert spawned == ["new"]
+    assert sorted(crashes.actors) == ["me", "new"]
+    assert all("caused more than 2 turns" in str(error) for _, error in crashes)
+
+
 def test_r05_a_crash_handler_that_restarts_for_ever_ends() -> None:
     """A handler that starts anew what crashes in its first turn is stopped by the same bound, and told so."""
     refused: list[BaseException] = []

@@ -14,6 +14,7 @@ import pytest
 from attrs import field, frozen
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import TypeAliasType
 
 from dataspace import CAPTURE, Crashed, Observe, literal, where
 from dataspace._values import canon
@@ -483,6 +484,19 @@ def test_a_value_that_its_own_codec_cannot_write_is_refused() -> None:
 
     with pytest.raises(WireError, match=r"\$.x: 'lost'"):
         Wire([Leaf], values=[Value("complex", complex, fail, fail)]).dump(Leaf(1j))
+
+
+def test_a_named_type_is_what_it_names() -> None:
+    """What the `type` statement of newer Pythons makes is read as what it stands for, and as strictly."""
+
+    @frozen
+    class Counted:
+        n: TypeAliasType("Count", int)  # type: ignore[valid-type]
+
+    wire = Wire([Counted])
+    assert Counted(7) == wire.load({"fact": "Counted", "n": 7})
+    with pytest.raises(WireError, match=r"^\$\.n: a whole number is wanted here, not a string"):
+        wire.load({"fact": "Counted", "n": "7"})
 
 
 def test_an_annotation_without_a_json_form_is_refused_when_it_matters() -> None:

@@ -40,6 +40,8 @@ _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL
 _INVISIBLE = re.compile(
     r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+"
 )
+# What the built-in puts into every summary itself: the last request, quoted.
+_QUOTED = re.compile(r"\A## Historical Task Snapshot\n.*?^Historical only;[^\n]*$", re.DOTALL | re.MULTILINE)
 _RUN, _ECHO, _LEAST = (
     8,
     0.6,
@@ -230,7 +232,7 @@ def _useless_summary(rows: Messages, before: Messages, wording: Wording, *, quot
         text = text_of(row)
         if text in known or not (is_foreign_summary(row) or wording.merged_summary(text)):
             continue
-        body = wording.body(text)
+        body = _QUOTED.sub("", wording.body(text)).strip()
         if not _INVISIBLE.sub("", body):
             return "the summary is empty"
         if not _INVISIBLE.sub("", _THOUGHTS.sub("", body)):

@@ -20,7 +20,7 @@ from engines.compressor.redact import redact
 from engines.engine import blocking, serve
 from engines.facts import Asked
 
-__all__ = ["Hosted", "HostedError", "accepted"]
+__all__ = ["Hosted", "HostedError", "accepted", "shallow_twin", "without_secrets"]
 
 log = logging.getLogger(__name__)
 _PLAIN = (str, int, float, bool, bytes, type(None))
@@ -187,9 +187,7 @@ class Hosted:
             self.cheap(name, *args, **kwargs)
 
     def _cleaned(self, text: str) -> str:
-        text = redact(text)
-        key = self.secret()
-        return text.replace(key, "[redacted]") if len(key) > 3 else text
+        return without_secrets(text, self.secret())
 
     def _complain(self, name: str, error: Exception) -> None:
         if name not in self._failed:
@@ -200,6 +198,12 @@ class Hosted:
                 name,
                 self._cleaned(f"{type(error).__name__}: {error}"),
             )
+
+
+def without_secrets(text: str, key: Any) -> str:
+    """A text of somebody else's, fit to be read: neither this key is in it nor what looks like one."""
+    text = redact(text)
+    return text.replace(key, "[redacted]") if isinstance(key, str) and len(key) > 3 else text
 
 
 def accepted(method: Callable[..., Any], told: Mapping[str, Any]) -> dict[str, Any]:

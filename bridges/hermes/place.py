@@ -18,7 +18,7 @@ from . import builtin as host_compressor
 from .cell import Cell
 from .guard import judge, strictly
 from .hooks import known
-from .hosted import Hosted
+from .hosted import Hosted, without_secrets
 from .own import Own
 from .runtime import Runtime, current_runtime
 from .settings import Settings, host_config, read_settings
@@ -158,7 +158,8 @@ class Place:
             log.warning("%s", error)
             return False
         except Exception as error:  # noqa: BLE001 - whatever it is, the next engine stands in
-            log.warning("the context engine %s cannot be made: %s: %s", kind, type(error).__name__, error)
+            why = without_secrets(f"{type(error).__name__}: {error}", told.get("api_key"))
+            log.warning("the context engine %s cannot be made: %s", kind, why)
             return False
         return True
 

@@ -47,7 +47,7 @@ def compact(
 
     `focus` says in words what matters most; `tokens` is the provider's count for the list, if known; `prose` is put into
     the summary as it is.  The result keeps to `limits.result`, unless the system message, the current user message and
-    calls that still run exceed that by themselves, or so many requests that each keeps but a few words.
+    calls that still run exceed that by themselves, or there are so many requests that a word or two of each do.
     """
     plan = plan_compaction(Messages.of(messages), limits, focus=focus, tokens=tokens)
     return None if plan is None else finish(plan, prose)

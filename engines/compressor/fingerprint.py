@@ -31,8 +31,8 @@ class Fingerprint:
     def read(cls, text: object) -> Fingerprint:
         """Read back what `str()` gave; anything else is an empty one."""
         try:
-            sound = isinstance(text, str) and len(text) <= _LONGEST
-            data = zlib.decompressobj().decompress(b64decode(text, validate=True), _SIZE + 1) if sound else b""
+            packed = b64decode(text, validate=True) if isinstance(text, str) and len(text) <= _LONGEST else b""
+            data = zlib.decompressobj().decompress(packed, _SIZE + 1)
         except (binascii.Error, ValueError, zlib.error):
             data = b""
         return cls(int.from_bytes(data, "little") if len(data) == _SIZE else 0)

@@ -31,6 +31,9 @@ _IN = r"\w./:@~+#%?=&-"
 _CHUNK = re.compile(
     rf"(?<![{_IN}])[a-z]*+(?:\(|[\d_/.A-Z:@~+#%?=&-][{_IN}]{{2,300}}\(?)"
 )  # no plain word, unless it is called
+_DULL = re.compile(  # words and short numbers, most of what there is: no identifier is in them
+    r"[-+:=.@#%?&]*+(?:[A-Za-z]?[a-z]*+|[A-Z]*+|[A-Za-z]?\d{1,3}+(?:\.\d{1,3}+)?)[-+:=.@#%?&]*+"
+)
 _CALLED = re.compile(r"[A-Za-z_]\w{2,}$")
 _SPLIT = re.compile(r"[^\w.+-]+|\.\.+")
 _FILE = re.compile(r"[\w.+-]*\w\.[A-Za-z]\w{0,5}")
@@ -68,6 +71,10 @@ def count(rows: Iterable[Mapping[str, Kind]]) -> tuple[Counter[str], dict[str, K
 @lru_cache(maxsize=8192)
 def classify(chunk: str) -> tuple[Token, ...]:
     """Return the identifiers in one chunk of text without blanks; one that ends in `(` names what is called."""
+    if _DULL.fullmatch(chunk):
+        return ()
+    if chunk.isalnum() or chunk.isidentifier():
+        return _word(chunk)
     if chunk[-1] == "(":
         called = _CALLED.search(chunk[:-1])
         return (*(classify(chunk[:-1]) if len(chunk) > 4 else ()), *(((called[0], "name"),) if called else ()))
@@ -79,7 +86,7 @@ def classify(chunk: str) -> tuple[Token, ...]:
     chunk = chunk.strip(":=&#%?@+-").rstrip(".")
     if "/" in chunk:
         return tuple(_paths(chunk))
-    return tuple(found for word in _SPLIT.split(chunk) for found in _word(word.strip(".+-")))
+    return tuple([found for word in _SPLIT.split(chunk) for found in _word(word.strip(".+-"))])
 
 
 def _paths(chunk: str) -> Iterable[Token]:
@@ -94,28 +101,26 @@ def _paths(chunk: str) -> Iterable[Token]:
             yield path, "path"
 
 
-def _word(word: str) -> Iterable[Token]:
+def _word(word: str) -> tuple[Token, ...]:
     if len(word) < 4:
-        return
+        return ()
     if word.isdecimal():
-        yield word, "number"
-    elif _HEX.fullmatch(word) and not word.isalpha():
-        yield word, "hash"
-    elif "." in word:
-        yield from _dotted(word)
-    elif _ERROR.fullmatch(word):
-        yield word, "error"
-    elif "_" in word.strip("_") or _CAMEL.fullmatch(word):
-        yield word, "name"
-    elif "-" in word and any(letter.isdigit() for letter in word):
-        for part in word.split("-"):
-            yield from _word(part)
+        return ((word, "number"),)
+    if _HEX.fullmatch(word) and not word.isalpha():
+        return ((word, "hash"),)
+    if "." in word:
+        return _dotted(word)
+    if _ERROR.fullmatch(word):
+        return ((word, "error"),)
+    if "_" in word.strip("_") or _CAMEL.fullmatch(word):
+        return ((word, "name"),)
+    if "-" in word and any(map(str.isdigit, word)):
+        return tuple([found for part in word.split("-") for found in _word(part)])
+    return ()
 
 
-def _dotted(word: str) -> Iterable[Token]:
+def _dotted(word: str) -> tuple[Token, ...]:
     """A file name, or else names with dots between them."""
     if _FILE.fullmatch(word) and word.rpartition(".")[2].lower() in _ENDINGS:
-        yield word, "path"
-    else:
-        for part in word.split("."):
-            yield from _word(part)
+        return ((word, "path"),)
+    return tuple([found for part in word.split(".") for found in _word(part)])

@@ -31,5 +31,5 @@ def ranked(
 
 def _score(token: str, kind: Kind, times: float, late: bool, named: bool, wanted: tuple[str, ...]) -> float:
     worth = KIND_WORTH[kind] * (0.6 + times**0.5) * (1.25 if late else 1.0) * (2.0 if named else 1.0)
-    focused = 6.0 if mentions(token, wanted) else 1.0
+    focused = 6.0 if wanted and mentions(token, wanted) else 1.0
     return float(worth * focused / (len(token) + 4) ** 0.6)

@@ -33,14 +33,16 @@ class _Rule:
 
 
 _QUOTE = r"[\\\"'`]{0,8}+"
-_IS = r"\s{0,40}+(?:=>|[:=：＝]|(?<=\\)uff1[ad])\s{0,40}+"  # wide ones too, in JSON as well
+_IS = r"\s{0,40}+(?:=>|[:=\uff1a\uff1d]|(?<=\\)uff1[ad])\s{0,40}+"  # wide ones too, in JSON as well
 _NEW = r"(?!\\{0,3}[\"'`]?\[redacted)"
 _INNER = r"[^\s\"'`\\,;&)}\]<>]"
 _VALUE = (  # in quotes all of it, blanks too; else to a blank, where what closes or separates is part of it only inside
     rf"{_NEW}(?:(?<=[^\"]\")[^\"\\\n]{{4,400}}+(?=\\{{0,3}}\")|(?<=[^']')[^'\\\n]{{4,400}}+(?=\\{{0,3}}')|"
     rf"(?:{_INNER}|[,;&)}}\]](?={_INNER})){{4,}}+)"
 )
-_LIKELY = rf"{_NEW}(?-i:(?=[^\s/(=:]{{0,80}}(?:\d|[a-z][A-Z]))[^\s\"'`\\,;/(=:]{{6,200}}+(?![/(=:]))"  # no word, path or call
+_LIKELY = (
+    rf"{_NEW}(?-i:(?=[^\s/(=:]{{0,80}}(?:\d|[a-z][A-Z]))[^\s\"'`\\,;/(=:]{{6,200}}+(?![/(=:]))"  # no word, path or call
+)
 _KEYS = "|".join(
     f"(?<={kind}{dash})"
     for kind in ("api", "access", "private", "auth", "encryption", "signing", "account", "storage", "master")
@@ -58,17 +60,13 @@ _RULES = (
     ),
     _Rule(("cookie",), re.compile(rf"(?i)(cookie{_QUOTE}\s{{0,40}}+:\s{{0,40}}+{_QUOTE}){_NEW}[^\"'\\\n]++")),
     _Rule(("bearer",), re.compile(r"(?i)(\bbearer\s{1,40})(?!\[)[\w.~+/=-]{8,}+")),
-    _Rule(  # name=value, "name": "value", --name value
-        ("key", "secret", "token", "passw", "passphrase", "pwd", "credential"),
-        re.compile(rf"(?i)({_NAMES}(?:{_QUOTE}{_IS}{_QUOTE}|(?:{_FLAGS})[ ][\"']?)){_VALUE}"),
-    ),
-    _Rule(  # the password is value
-        ("key is", "secret is", "token is", "password is", "passphrase is", "passwd is"),
-        re.compile(rf"(?i)((?:key|secret|token|password|passphrase|passwd) is:?\s{{1,8}}{_QUOTE}){_LIKELY}"),
-    ),
-    _Rule(  # DB_PASS=value; also pass: value, where that is no count and no name of a test
-        ("pass",),
-        re.compile(rf"(?i)((?<=[_-])pass{_QUOTE}{_IS}{_QUOTE}){_VALUE}|((?<![\w-])(?-i:pass){_QUOTE}{_IS}){_LIKELY}"),
+    _Rule(  # name=value, "name": "value", --name value; the password is value; DB_PASS=value, pass: value
+        ("key", "secret", "token", "pass", "pwd", "credential"),
+        re.compile(
+            rf"(?i)({_NAMES}(?:{_QUOTE}{_IS}{_QUOTE}|(?:{_FLAGS})[ ][\"']?)|(?<=[_-])pass{_QUOTE}{_IS}{_QUOTE}){_VALUE}|"
+            rf"((?:key|secret|token|password|passphrase|passwd) is:?\s{{1,8}}{_QUOTE}|"
+            rf"(?<![\w-])(?-i:pass){_QUOTE}{_IS}){_LIKELY}"
+        ),
     ),
     _Rule(  # shapes that are secrets wherever they stand
         (

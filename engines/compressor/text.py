@@ -183,7 +183,7 @@ def _lines(summary: Summary, name: str) -> list[str]:
     if name == "requests":
         return [plain(f"r{number}: {text}") for number, text in enumerate(summary.requests, 1)]
     if name == "identifiers":
-        return [" ".join(summary.identifiers)] if summary.identifiers else []
+        return [plain(" ".join(summary.identifiers))] if summary.identifiers else []
     if name == "prose":
         return [line for said in summary.prose.splitlines() if (line := no_heading(plain(said)))]
     return [_written(item) for item in getattr(summary, name)]

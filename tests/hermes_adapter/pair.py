@@ -13,7 +13,7 @@ from typing import Any
 from bridges.hermes.fields import FIELDS
 from engines.transcript import check
 
-__all__ = ["Side", "SummaryModel", "draw", "perform"]
+__all__ = ["USELESS", "Side", "SummaryModel", "draw", "perform", "set_mood"]
 
 Rows = list[dict[str, Any]]
 VISIBLE = (
@@ -25,6 +25,10 @@ VISIBLE = (
     *("_last_compression_made_progress", "_last_summary_fallback_used", "_last_summary_dropped_count"),
     *("_session_id", "_context_probed", "_context_probe_persistable", "_previous_summary", "model"),
 )
+
+
+USELESS = ("invisible", "thoughts", "echo")
+"""Moods in which a summary says nothing, and the built-in does not notice."""
 
 
 class SummaryModel:
@@ -62,6 +66,7 @@ class Side:
         self.sessions = 0
         self.calls = 0
         self.unsound: list[str] = []
+        self.mood = "good"
 
     def append(self, rows: Rows) -> None:
         """The conversation goes on."""
@@ -108,6 +113,10 @@ class Side:
             return
         report = check(done, [{k: v for k, v in row.items() if k != "_db_persisted"} for row in before])
         self.unsound.extend(problem.code for problem in (*report.errors, *report.faults))
+        # With no tail left the built-in puts no summary in at all; what it gives is sound as a transcript.
+        put_in = any("[CONTEXT COMPACTION" in str(row["content"]) and row not in before for row in done)
+        if self.mood in USELESS and made and not fallback and put_in:
+            self.unsound.append("useless summary")
         old = self.session
         engine.on_session_end(old, self.rows)
         if rotate:
@@ -164,7 +173,7 @@ def _step(dice: random.Random) -> tuple[str, Step]:
         return kind, _append(dice)
     report = {"prompt_tokens": tokens, "completion_tokens": 50, "total_tokens": tokens + 50}
     model, window = dice.choice([("m", 64_000), ("n", 64_000), ("wide", 200_000)])
-    mood = dice.choice(["good", "good", "good", "fails", "no network"])
+    mood = dice.choice(["good"] * 6 + ["fails", "no network", "empty", *USELESS])
     steps: dict[str, Step] = {
         "usage": lambda side: side.usage(report),
         "no usage": lambda side: side.usage({}),
@@ -212,13 +221,20 @@ def _append(dice: random.Random, *, start: bool = False) -> Step:
     return lambda side: side.append(rows)
 
 
+def set_mood(name: str, model: SummaryModel, *sides: Side) -> None:
+    """A step that is the summary model's."""
+    if name.startswith("mood "):
+        model.mood = name.removeprefix("mood ")
+    for side in sides:
+        side.mood = model.mood
+
+
 def perform(side: Side, model: SummaryModel, script: list[tuple[str, Step]]) -> list[tuple[str, Any, dict[str, Any]]]:
     """Play it: after each step its name, what it said, and what can be seen."""
     seen = []
     model.mood = "good"
     for name, step in script:
-        if name.startswith("mood "):
-            model.mood = name.removeprefix("mood ")
+        set_mood(name, model, side)
         said = step(side)
         seen.append((name, said, copy.deepcopy(side.seen())))
     return seen

@@ -135,6 +135,21 @@ def no_usage(stage: Stage) -> Seen:
 
 
 @scene
+def deferred(stage: Stage) -> Seen:
+    """A turn that begins above the threshold by estimate, right after a compaction: the host waits for a real reading."""
+    seen: Seen = {}
+    for kind in ("builtin", "compressor"):
+        with Model([Say("Well.", prompt=30_000)]) as model:
+            stage.configure(model.url, {"engines": [kind]})
+            agent = stage.agent(model.url)
+            agent.context_compressor.awaiting_real_usage_after_compression = True
+            agent.context_compressor.last_prompt_tokens = -1
+            seen[kind] = view(stage, agent, model, talk(agent, history(40, 8000)))
+            seen[kind]["waits"] = agent.context_compressor.awaiting_real_usage_after_compression
+    return seen
+
+
+@scene
 def manual(stage: Stage) -> Seen:
     with Model() as model:
         stage.configure(model.url)
