@@ -1,5 +1,7 @@
 """The vocabulary: what run loop, engines and host tell each other.
 
+One vocabulary is one module, long as it is: it is read as a table, from top to bottom.
+
 Every fact is a frozen attrs class.  Names are states when published (`ShouldCompress` *stands*) and happenings when
 sent (`TurnStarted` is *heard*).  Identity comes first; fields made with `reading()` say more about a fact without
 making it another one: two facts that differ only there are equal.

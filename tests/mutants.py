@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-CORE = "turns observers facts lifetimes patterns changes slips bounds text wire trace runtime* threads budgets".split()
-LOOP = "loop_question loop_offer loop_pressure loop_guards loop_actor engine shim swap supervisor loop_scale".split()
+CORE = "turns observers facts lifetimes patterns changes slips bounds text wire trace runtime* threads budgets space"
+LOOP = "loop_question loop_offer loop_pressure loop_guards loop_events loop_actor engine shim swap supervisor loop_scale loop"
 # Whose tests are named after something else than the module.
 NEAR = {"wire_values": "wire", "trace_lines": "trace", "turn_data": "trace", "values": "facts", "paths": "patterns"}
 NEAR |= {"pattern": "patterns", "stream": "changes", "trio": "runtime*", "runtime": "runtime*", "tasks": "runtime*"}
@@ -60,12 +60,11 @@ def mutations(source: str) -> list[Callable[[], Any]]:
 
 def fate(tree: Path, path: str, python: str, seconds: float) -> str:
     """What the tests of a module make of it."""
-    names, model = (LOOP, "loop") if path.startswith("engines") else (CORE, "space")
+    names = (LOOP if path.startswith("engines") else CORE).split()
     stem = Path(path).stem.strip("_")
     near = [name for name in names if name in {NEAR.get(stem, stem), f"loop_{stem}"}] or names[:2]  # soonest there
     for some in (near, [name for name in names if name not in near]):
-        files = [str(file) for name in some for file in sorted(tree.glob(f"tests/test_{name}.py"))]
-        files += [] if some is near else [f"tests/bisim/test_{model}.py"]
+        files = [str(file) for name in some for file in sorted(tree.glob(f"tests/**/test_{name}.py"))]
         command = [python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
         environ = os.environ | {"HYPOTHESIS_PROFILE": "dev", "PYTHONPATH": str(tree)}
         try:

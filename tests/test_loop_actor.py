@@ -347,6 +347,25 @@ def test_who_does_not_listen_is_passed_over() -> None:
     assert 3 == loop.state("s1").n
 
 
+def test_who_comes_back_is_asked_again_in_the_same_round() -> None:
+    """An engine that had declined and is replaced under its name while another is at work comes after that one."""
+    ds = Dataspace()
+    loop = Loop(ds.actor("loop"), policy(compressors=("first", "second")))
+    start(loop, "s1")
+    first = ds.spawn(compressor(), name="first")
+    second = ds.actor("second")
+    second.observe(where(Asked, to="second"))
+    second.publish(Serving("second", "compressor"))
+    loop.feed(usage("s1", 120))
+    (asked,) = ds.facts(Asked)
+    assert "second" == asked.to
+    first.stop()
+    ds.spawn(compressor("short"), name="first")
+    assert (asked,) == ds.facts(Asked)
+    second.send(Answered("s1", asked.ask, asked.n, "second"))
+    assert (["short"], 3) == (texts(loop, "s1"), loop.state("s1").n)
+
+
 def test_a_question_that_goes_at_once_is_not_looked_after() -> None:
     """Two events in one turn: the question is gone before anybody could ask whether it was heard."""
     ds = Dataspace()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import attrs
 import pytest
 from attrs import frozen
 from hypothesis import given
@@ -104,6 +105,12 @@ def test_a_field_that_does_not_exist_is_named_with_those_that_do() -> None:
         where(int, real=1)
     with pytest.raises(PatternError, match="no fact class"):
         where(Fact(1))  # type: ignore[arg-type]
+
+
+def test_a_class_without_fields_says_that_it_has_none() -> None:
+    """The list of fields there are is never an empty one."""
+    with pytest.raises(PatternError, match=r"Bare has no field 'x'; it has: none$"):
+        where(attrs.make_class("Bare", [], frozen=True), x=1)
 
 
 def test_literals_must_be_immutable_and_whole() -> None:

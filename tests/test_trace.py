@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -433,6 +434,15 @@ def test_a_pattern_over_other_classes_does_not_spoil_a_file() -> None:
         ds.actor("a").observe(where(Secret, n=1), quiet)
     (turn,) = load_turns(dump_turns(turns, Wire([Ping])), Wire([Ping]))
     assert (Action("observe", Opaque("where(Secret, n=1)"), turn.actions[0].handle),) == turn.actions
+
+
+@pytest.mark.parametrize("at", [math.inf, -math.inf, math.nan])
+def test_what_could_not_be_read_back_is_not_written(at: float) -> None:
+    """A clock that gives no number is noticed when the trace is written; every line of a file is JSON."""
+    lines = dump_turns([Turn(1, None, "a", (), (), at)], WIRE)
+    assert {"trace", "version"} == json.loads(next(lines)).keys()
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        next(lines)
 
 
 LINE = {
