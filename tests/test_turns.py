@@ -831,6 +831,23 @@ def test_r05_only_turns_count() -> None:
     assert len(log) == 10
 
 
+def test_r05_the_chain_leads_through_a_crash() -> None:
+    """What somebody does about a crash was caused by the turn that crashed, and the error that ends it says so."""
+    ds, crashes = make(max_depth=2)
+
+    def fail(fact: Fact) -> None:
+        raise Boom
+
+    first, second = ds.actor("first"), ds.actor("second")
+    first.publish(Holder(1))
+    first.observe(Fact, heard=fail)
+    second.observe(Holder, vanished=second.send, heard=lambda holder: None)
+    ds.actor("me").send(Fact(1))
+    assert crashes.actors == ["first", "second"]
+    links = "second vanished <observer of where(Holder)> <- first heard <observer of where(Fact)>"
+    assert str(crashes[1][1]).endswith(f"; the last: {links}")
+
+
 def test_r05_the_last_turn_is_run_whole() -> None:
     """The turn that uses up the bound may still spawn; what that causes is one too many, and tells both actors so."""
     ds, crashes = make(max_turns=2)
