@@ -3,9 +3,9 @@
     python -m tests.mutants --seed 7 --count 240     draws mutants and tries them; shows each that survives
     python -m tests.mutants dataspace/_text.py:31    tries this one again, perhaps with a new test
 
-The operators are mutmut's, which brings much along and is no dependency: `pip install mutmut==3.8.1`, into an environment
-of its own if you like, and name the Python that has the project's with `--python`.  Left out is what only a reader or a
-type checker would notice: strings with a space in them, annotations, `__all__`, type variables and casts.
+The operators are mutmut's, which brings much along and is no dependency: `pip install mutmut==3.8.1`, perhaps into an
+environment of its own; `--python` then names the one of the project.  Left out is what only readers and checkers see:
+strings with a space in them, annotations, `__all__`, type variables and casts.
 """
 
 import argparse
@@ -26,11 +26,10 @@ from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 CORE = "turns observers facts lifetimes patterns changes slips bounds text wire trace runtime* threads budgets space"
-LOOP = "loop_question loop_offer loop_pressure loop_guards loop_events loop_actor engine shim swap supervisor loop_scale loop"
+LOOP = "loop_question loop_offer loop_[!s]* engine shim swap supervisor slips loop_scale loop"
 # Whose tests are named after something else than the module.
-NEAR = {"wire_values": "wire", "trace_lines": "trace", "turn_data": "trace", "values": "facts", "paths": "patterns"}
-NEAR |= {"pattern": "patterns", "stream": "changes", "trio": "runtime*", "runtime": "runtime*", "tasks": "runtime*"}
-MEMORY = 8 << 30  # bytes of address space; a mutant that loops would take all there is
+NEAR = {"wire_values": "wire", "trace_lines": "trace", "turn_data": "trace", "values": "facts", "paths": "pattern"}
+NEAR |= {"stream": "changes", "trio": "runtime", "tasks": "runtime"}
 
 
 def mutations(source: str) -> list[Callable[[], Any]]:
@@ -60,12 +59,13 @@ def mutations(source: str) -> list[Callable[[], Any]]:
 
 def fate(tree: Path, path: str, python: str, seconds: float) -> str:
     """What the tests of a module make of it."""
-    names = (LOOP if path.startswith("engines") else CORE).split()
+    names = LOOP if path.startswith("engines") else CORE
+    found = dict.fromkeys(file for name in names.split() for file in sorted(tree.glob(f"tests/**/test_{name}.py")))
     stem = Path(path).stem.strip("_")
-    near = [name for name in names if name in {NEAR.get(stem, stem), f"loop_{stem}"}] or names[:2]  # soonest there
-    for some in (near, [name for name in names if name not in near]):
-        files = [str(file) for name in some for file in sorted(tree.glob(f"tests/**/test_{name}.py"))]
-        command = [python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
+    likely = (f"test_{NEAR.get(stem, stem)}", f"test_loop_{stem}")
+    near = [file for file in found if file.stem.startswith(likely)] or list(found)[:2]  # most die in these
+    for files in (near, [file for file in found if file not in near]):
+        command = [python, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *map(str, files)]
         environ = os.environ | {"HYPOTHESIS_PROFILE": "dev", "PYTHONPATH": str(tree)}
         try:
             subprocess.check_call(command, cwd=tree, env=environ, stdout=subprocess.DEVNULL, timeout=seconds)
@@ -84,15 +84,15 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=240)
     parser.add_argument("--python", default=sys.executable, help="the Python that runs the tests")
     asked = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # holds for the tests as well
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # bytes; a mutant that loops would take all there is
     modules = sorted([*CHECKOUT.glob("dataspace/*.py"), *CHECKOUT.glob("engines/loop/*.py")])
     sources = {str(module.relative_to(CHECKOUT)): module.read_text(encoding="utf-8") for module in modules}
     try:
         pool = {f"{path}:{n}": made for path in sources for n, made in enumerate(mutations(sources[path]))}
     except ImportError as error:
         parser.exit(2, f"{error.name} is missing: pip install mutmut==3.8.1\n")
-    if unknown := set(asked.mutants) - pool.keys():
-        parser.exit(2, f"there is no mutant {min(unknown)}; they are numbered anew when a module changes\n")
+    if not pool.keys() >= set(asked.mutants):
+        parser.exit(2, "there is no such mutant; they are numbered anew when a module changes\n")
     drawn = asked.mutants or random.Random(asked.seed).sample(list(pool), asked.count)
     print(f"seed {asked.seed}: {len(drawn)} of {len(pool)} mutants", flush=True)
     counts = Counter[str]()

@@ -17,7 +17,7 @@ from engines.compressor import Limits, finish, plan_compaction
 from engines.engine import serve
 from engines.facts import Asked
 from engines.messages import Messages
-from engines.transcript import SUMMARY_KEY, is_summary, split_summary, text_of
+from engines.transcript import SUMMARY_KEY, calls_of, is_summary, role_of, split_summary, text_of
 
 from .host import compression
 
@@ -61,6 +61,8 @@ class Wording:
         return "\n".join(lines).strip()
 
     def _is_dressed(self, row: Any) -> bool:
+        if role_of(row) not in {"user", "assistant"} or calls_of(row):
+            return False  # whatever a tool returns, it is no summary of ours
         before, summary, after = split_summary(text_of(row))
         return bool(summary) and before.strip() == self.prefix and after.strip() == self.end
 
