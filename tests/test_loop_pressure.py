@@ -192,3 +192,13 @@ def test_a_session_may_get_another_name_and_another_model() -> None:
     d = Driver("a").do(e.SessionRotated, "host-2").do(e.BudgetChanged, threshold=100, model="big")
     session = d.fact(Session)
     assert (SID, "active", "host-2", "big") == (session.sid, session.state, session.host_session, session.model)
+
+
+def test_readings_are_numbered_one_by_one() -> None:
+    """Whatever a report says, or does not, the reading that stands after it has the next number."""
+    d = Driver("a")
+    seqs = []
+    for report in ({}, {"prompt_tokens": 10}, {"completion_tokens": 1}, {}, {"prompt_tokens": 20}):
+        d.do(e.UsageRead, report)
+        seqs.append(d.fact(Usage).seq)
+    assert [1, 2, 3, 4, 5] == seqs

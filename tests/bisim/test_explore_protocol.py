@@ -28,17 +28,16 @@ PAIRS = list(combinations(DISTURBANCES, 2))
 TOGETHER = tuple(DISTURBANCES)
 
 
-DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+only_deep = pytest.mark.skipif(
+    os.environ.get("HYPOTHESIS_PROFILE") != "deep", reason="`make deep` runs it: it takes minutes"
+)
 
 
-def explored(*disturbances: str, hosted: bool = False, exhaustive: bool = True) -> None:
-    """Explore everything that these disturbances make possible, and say how much that was.
-
-    If it need not be exhaustive, what takes longer than some seconds is drawn from.
-    """
+def explored(*disturbances: str, hosted: bool = False) -> None:
+    """Explore everything that these disturbances make possible, and say how much that was."""
     scenario = partial(protocol, disturbances=disturbances, hosted=hosted)
-    report = explore(scenario, most_runs=1_000_000 if exhaustive else 1_000, beyond=200).check()
-    assert report.exhaustive or not exhaustive
+    report = explore(scenario, most_runs=1_000_000).check()
+    assert report.exhaustive
     print(f"{' + '.join(disturbances) or 'undisturbed'}{' in a host' * hosted}: {report}")
 
 
@@ -70,11 +69,11 @@ def test_each_disturbance_in_a_host(disturbance: str) -> None:
     explored(*[disturbance] if disturbance else [], hosted=True)
 
 
-@pytest.mark.slow
+@only_deep
 @pytest.mark.parametrize("pair", PAIRS, ids=" + ".join)
 def test_each_pair_of_disturbances_exhaustively(pair: tuple[str, str]) -> None:
-    """Any two things that happen, in every order in the deep run; else as many as take some seconds."""
-    explored(*pair, exhaustive=DEEP)
+    """Any two things that happen, in every order."""
+    explored(*pair)
 
 
 def test_everything_together_in_drawn_schedules() -> None:
@@ -83,14 +82,13 @@ def test_everything_together_in_drawn_schedules() -> None:
     drawn(50, hosted=True)
 
 
-@pytest.mark.slow
+@only_deep
 def test_everything_together_in_very_many_drawn_schedules() -> None:
-    """The same a thousand times with the states counted, and in the deep run a hundred thousand times."""
+    """The same a thousand times with the states counted, and a hundred thousand times without."""
     drawn(1_000, hashing=True)
     drawn(1_000, hashing=True, hosted=True)
-    if DEEP:
-        drawn(100_000)
-        drawn(20_000, hosted=True)
+    drawn(100_000)
+    drawn(20_000, hosted=True)
 
 
 @pytest.mark.parametrize("disturbances", [(), ("bad",)])
