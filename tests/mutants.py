@@ -82,7 +82,7 @@ def main() -> int:
     parser.add_argument("mutants", nargs="*", help="file:number; without any, they are drawn")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--count", type=int, default=240)
-    parser.add_argument("--python", default=sys.executable, help="the Python that runs the tests")
+    parser.add_argument("--python", type=os.path.abspath, default=sys.executable, help="what runs the tests")
     asked = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))  # bytes; a mutant that loops would take all there is
     modules = sorted([*CHECKOUT.glob("dataspace/*.py"), *CHECKOUT.glob("engines/loop/*.py")])

@@ -64,13 +64,3 @@ def test_messages_are_frozen_as_they_come(made: Callable[[list[Any]], Any]) -> N
     rows[0]["content"] = "changed"
     assert Messages is type(event.messages)
     assert ["hi"] == [row["content"] for row in event.messages]
-
-
-@pytest.mark.parametrize("event", [e.SessionStarted, e.BudgetChanged])
-def test_a_threshold_fits_in_the_context(event: type[Any]) -> None:
-    """From one token to the whole of it, where it is known (0: it is not)."""
-    for length, threshold in ((0, 1), (0, 10**9), (1, 1), (2, 1), (200, 200)):
-        assert threshold == event("s", context_length=length, threshold=threshold).threshold
-    for length, threshold in ((0, 0), (5, -1), (1, 2), (199, 200), (-1, 1)):
-        with pytest.raises(ValueError, match="threshold"):
-            event("s", context_length=length, threshold=threshold)

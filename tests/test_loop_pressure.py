@@ -163,6 +163,7 @@ def test_a_new_budget_is_weighed_at_once() -> None:
     ("told", "error", "words"),
     [
         ({"threshold": 200, "context_length": 100}, ValueError, ("200", "100")),
+        ({"threshold": 2, "context_length": 1}, ValueError, ("2", "1")),
         ({"threshold": 0}, ValueError, ("0",)),
         ({"threshold": 1, "context_length": -1}, ValueError, ("-1",)),
         ({"threshold": "10"}, TypeError, ("threshold", "'10'")),
@@ -177,6 +178,13 @@ def test_a_budget_that_cannot_be_is_refused(
         with pytest.raises(error) as caught:
             kind(SID, **told)
         assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize(("length", "threshold"), [(0, 1), (0, 10**9), (1, 1), (200, 200)])
+def test_a_threshold_may_be_all_there_is(length: int, threshold: int) -> None:
+    """From one token to the whole context, where its length is known (0: it is not)."""
+    for kind in (e.SessionStarted, e.BudgetChanged):
+        assert threshold == kind(SID, context_length=length, threshold=threshold).threshold
 
 
 def test_what_is_no_usage_is_refused() -> None:
