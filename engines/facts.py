@@ -30,13 +30,16 @@ __all__ = [
     "Delegated",
     "GaveUp",
     "LoopInvalid",
+    "Noted",
     "Refused",
     "Serving",
     "Session",
     "ShouldCompress",
     "SkillAvailable",
+    "SkillLoaded",
     "SkillPruned",
     "SkillRequired",
+    "SkillTooLarge",
     "SnapshotFailed",
     "SnapshotSaved",
     "ToolCalled",
@@ -67,9 +70,12 @@ class Session:
     state: Literal["active", "ended"] = "active"
     profile: str = reading("")
     model: str = reading("")
+    provider: str = reading("")
     platform: str = reading("")
-    parent: str | None = reading()
+    parent: str | None = reading()  # the conversation that delegated to this one
     host_session: str | None = reading()
+    home: str | None = reading()  # the directory where the host keeps what belongs to this profile
+    ended: str = reading("")  # why: `session_reset`, `session_end`; empty: it has not, or nobody said
 
 
 @frozen
@@ -93,6 +99,8 @@ class Usage:
     cache_read: int | None = reading()
     cache_write: int | None = reading()
     reasoning: int | None = reading()
+    side_prompt: int | None = reading()  # read by the provider's own steps beside the answer, such as a compaction
+    side_completion: int | None = reading()
     estimated: bool = reading(False)
     response_id: str | None = reading()
 
@@ -249,6 +257,35 @@ class SkillPruned:
 
 
 @frozen
+class SkillLoaded:
+    """(message) A skill was asked for and its load succeeded.
+
+    `outcome`: `loaded` (the body is delivered), `deduplicated` (it is in context, a notice is), `updated` (a changed
+    body takes the place of the old one) or `reloaded` (it had been pruned).  `tokens` is the size of the body.
+    """
+
+    sid: str
+    name: str
+    sha256: str
+    outcome: Literal["loaded", "deduplicated", "updated", "reloaded"]
+    path: str = reading("")
+    file: str | None = reading()
+    call_id: str = reading("")
+    tokens: int = reading(0)
+
+
+@frozen
+class SkillTooLarge:
+    """A skill does not fit in what one skill may take; a warning, and no more."""
+
+    sid: str
+    name: str
+    sha256: str
+    tokens: int = reading(0)
+    limit: int = reading(0)
+
+
+@frozen
 class SkillRequired:
     """The task at hand needs a skill."""
 
@@ -264,6 +301,15 @@ class LoopInvalid:
     sid: str
     ask: int
     skills: tuple[str, ...]
+
+
+@frozen
+class Noted:
+    """(message) Somebody says outright what is to be remembered of a conversation: a finding, a decision."""
+
+    sid: str
+    text: str
+    by: str = ""
 
 
 @frozen
@@ -290,20 +336,22 @@ class SnapshotFailed:
 
 @frozen
 class TurnStarted:
-    """(message) The host began a turn."""
+    """(message) The host began a turn; `text` is what the user asked."""
 
     sid: str
     turn: str
+    text: str = reading("")
 
 
 @frozen
 class TurnEnded:
-    """(message) The host ended a turn, however it went."""
+    """(message) The host ended a turn, however it went; `text` is what the model answered at last."""
 
     sid: str
     turn: str
     completed: bool = reading(True)
     interrupted: bool = reading(False)
+    text: str = reading("")
 
 
 @frozen
@@ -328,7 +376,9 @@ class ToolCalled:
     seconds: float | None = reading()
 
 
-MESSAGES: frozenset[type] = frozenset({Refused, Answered, TurnStarted, TurnEnded, Delegated, ToolCalled})
+MESSAGES: frozenset[type] = frozenset(
+    {Refused, Answered, SkillLoaded, Noted, TurnStarted, TurnEnded, Delegated, ToolCalled}
+)
 """Classes that are sent, never published."""
 
 _ALL = (
@@ -340,8 +390,11 @@ _ALL = (
         Answered,
         SkillAvailable,
         SkillPruned,
+        SkillLoaded,
+        SkillTooLarge,
         SkillRequired,
         LoopInvalid,
+        Noted,
         SnapshotSaved,
         SnapshotFailed,
     ),

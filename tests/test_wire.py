@@ -7,7 +7,7 @@ import enum
 import json
 import math
 from contextvars import copy_context
-from typing import Annotated, Any, Literal, NewType, Optional, Union, get_args
+from typing import Annotated, Any, Literal, NewType, Optional, Union, get_args, get_origin
 
 import attrs
 import pytest
@@ -141,7 +141,8 @@ def _any_of(cls: type) -> Any:
     samples = {"str": "a", "int": 1, "float": 0.5, "tuple[str, ...]": ("a",), "Role": "shadow", "bool": True}
     attrs.resolve_types(cls)
     written = cls.__annotations__  # as in the source, where annotations are postponed
-    return cls(*[samples[written[a.name]] for a in attrs.fields(cls) if a.default is attrs.NOTHING])
+    required = [a for a in attrs.fields(cls) if a.default is attrs.NOTHING]
+    return cls(*[get_args(a.type)[0] if get_origin(a.type) is Literal else samples[written[a.name]] for a in required])
 
 
 @given(facts(Leaf))
