@@ -18,7 +18,7 @@ from engines.context import AskerContext
 from engines.facts import Answered, Asked, Role, Serving, Working
 from engines.messages import Messages
 
-__all__ = ["blocking", "is_async", "serve"]
+__all__ = ["announce", "blocking", "is_async", "serve"]
 
 T = TypeVar("T")
 Work = Callable[[Facet, Asked], Any]
@@ -41,6 +41,14 @@ def serve(
         raise TypeError(f"serve takes the function that does the work, not {work!r}")
     pattern = where(Asked, to=me.name, role=role) if sid is None else where(Asked, to=me.name, role=role, sid=sid)
     me.during(pattern, _asynchronous(work) if is_async(work) else _synchronous(work))
+    announce(me, role, sid=sid, seconds=seconds)
+
+
+def announce(me: Facet, role: Role = "observer", *, sid: str | None = None, seconds: float | None = None) -> None:
+    """Say that this actor is `Serving`, once it has handled what stood when it came; call it last in the boot function.
+
+    `serve` does so too; this alone is for engines that are asked nothing.
+    """
     me.later(lambda: me.publish(Serving(me.name, role, sid, seconds=seconds)))
 
 

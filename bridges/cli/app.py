@@ -9,7 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 
 import click
+from attrs import evolve
 
+from .belongings import belongings
 from .errors import BadInput
 from .kinds import KINDS
 from .options import seconds, tokens
@@ -62,6 +64,10 @@ def command(context: click.Context) -> None:
     metavar="AT:OLD=NEW",
     help="Swap engines before line AT, or before crossing N with cN; repeatable.",
 )
+@click.option("--profile", metavar="NAME", help="Profile that the session belongs to.  [default: as in Hermes]")
+@click.option(
+    "--home", metavar="DIR", help="Directory where engines keep snapshots and logs.  [default: they keep none]"
+)
 @click.option("--out", metavar="FILE", help="Write the final message list here.")
 @click.option("--trace", metavar="FILE", help="Write every turn here, as JSON lines; also if the run fails.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
@@ -72,13 +78,15 @@ def replay(
     threshold: int | None,
     engines: tuple[str, ...],
     swaps: tuple[str, ...],
+    profile: str | None,
+    home: str | None,
     out: str | None,
     trace: str | None,
     as_json: bool,
     pace: float,
 ) -> int:
     """Run a recorded session through the run loop, with real engines; `-` is what comes on stdin."""
-    settings = settings_of(context_length, threshold, engines, swaps)
+    settings = evolve(settings_of(context_length, threshold, engines, swaps), **belongings(profile, home))
     read = read_stdin() if session == "-" else read_session(Path(session))
     source = stdin_descriptor() if session == "-" else Path(session)
     for option, target in (("--out", out), ("--trace", trace)):

@@ -8,7 +8,8 @@ held back for the sake of time, and at every crossing the replay waits until the
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import trio
@@ -24,6 +25,7 @@ from engines.messages import Messages
 from engines.transcript import estimate_row, estimate_tokens
 
 from .errors import RunFailed
+from .happenings import Happenings
 from .kinds import KINDS, Kinds
 from .position import Position, Swapped
 from .rack import Rack
@@ -39,7 +41,10 @@ __all__ = ["End", "Replay", "Settings"]
 
 @frozen
 class Settings:
-    """How a session is replayed; tokens, and seconds of real time for `patience` (None: what the loop grants)."""
+    """How a session is replayed; tokens, and seconds of real time for `patience` (None: what the loop grants).
+
+    `home` is the directory where engines keep what is to outlast the run; None: they keep nothing.
+    """
 
     context_length: int
     threshold: int
@@ -47,6 +52,8 @@ class Settings:
     swaps: tuple[Swap, ...] = ()
     kinds: Kinds = field(default=KINDS, repr=False)
     patience: float | None = None
+    home: Path | None = None
+    profile: str = "default"
 
 
 @frozen
@@ -79,6 +86,7 @@ class Replay:
         self._settings = settings
         self._rest = rest
         self._sid = session.name
+        self._happenings = Happenings(self._sid)
         kinds = tuple(dict.fromkeys(kind_of(name) for name in settings.engines))
         self._loop = Loop(ds.actor("loop"), Policy(compressors=kinds))
         self._me = ds.actor("replay")
@@ -99,19 +107,33 @@ class Replay:
         settings = self._settings
         for name in settings.engines:
             await self._rack.change(None, name)
-        self._loop.feed(SessionStarted(self._sid, context_length=settings.context_length, threshold=settings.threshold))
+        self._loop.feed(
+            SessionStarted(
+                self._sid,
+                context_length=settings.context_length,
+                threshold=settings.threshold,
+                profile=settings.profile,
+                home=None if settings.home is None else str(settings.home),
+            )
+        )
         for message, line in enumerate(self._session.lines, 1):
             await self._do_swaps(Place(line.number))
             self._move(evolve(self._position, line=line.number, message=message, role=line.role))
             if line.role == "assistant":
                 await self._respond(line)
+            self._tell(self._happenings.of(line))
             self._loop.feed(MessagesAppended(self._sid, Messages.of([line.row])))
             self._recorded += estimate_row(line.row)
             self._live += estimate_row(line.row)
             await self._rest()
+        self._tell(self._happenings.end())
         end = self._end()
         self._loop.feed(SessionEnded(self._sid))
         return end
+
+    def _tell(self, messages: Iterable[object]) -> None:
+        for message in messages:
+            self._me.send(message)
 
     # -- one line -----------------------------------------------------------------------------------------------------
 

@@ -95,9 +95,11 @@ class SessionStarted(Event):
     messages: Messages = field(default=EMPTY, kw_only=True, converter=_frozen)
     profile: str = field(default="", kw_only=True)
     model: str = field(default="", kw_only=True)
+    provider: str = field(default="", kw_only=True)
     platform: str = field(default="", kw_only=True)
     parent: str | None = field(default=None, kw_only=True)
     host_session: str | None = field(default=None, kw_only=True)
+    home: str | None = field(default=None, kw_only=True)
 
 
 @frozen

@@ -28,6 +28,9 @@ from .policy import Engines, Policy
 
 __all__ = ["Conversation", "Guard", "Now", "Question", "Work", "begin"]
 
+TOLD = ("profile", "model", "provider", "platform", "parent", "host_session", "home")
+"""What a session's start says of it, by the names of the fields of `Session`."""
+
 
 @frozen
 class Work:
@@ -134,7 +137,7 @@ class Now:
 
 def begin(event: SessionStarted, *, asks: int = 0, n: int = 0, before: Conversation | None = None) -> Conversation:
     """A new conversation; its numbers follow those given, and those of the one it takes the place of."""
-    told = {name: getattr(event, name) for name in ("profile", "model", "platform", "parent", "host_session")}
+    told = {name: getattr(event, name) for name in TOLD}
     fresh = Conversation(
         session=Session(event.sid, "active", **told),
         budget=Budget(event.sid, event.context_length, event.threshold),

@@ -1,0 +1,31 @@
+"""Whose work it is: the name under which what happens is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import PurePosixPath, PureWindowsPath
+
+__all__ = ["DEFAULT", "resolve_profile"]
+
+DEFAULT = "default"
+"""The profile of whoever has no other."""
+
+
+def resolve_profile(env: Mapping[str, str], hermes_home: str | PathLike[str] | None = None) -> str:
+    """The name of the profile that a session belongs to.
+
+    `AGENT_PROFILE` in `env` comes first, as it is given; then the name of a home `…/profiles/<name>`, where the home is
+    `hermes_home` or, without one, `HERMES_HOME` in `env`; else it is `default`.  Something empty counts as not given.
+    Looks at names only, not at the disk.  One process may serve several profiles, so ask at the start of each session.
+    """
+    named = env.get("AGENT_PROFILE", "")
+    if named:
+        return named
+    return _profile_of(fspath(hermes_home or "") or env.get("HERMES_HOME", "")) or DEFAULT
+
+
+def _profile_of(home: str) -> str:
+    """The name of a home that lies right under `profiles`; a base home below some other `profiles` is none."""
+    path = PureWindowsPath(home) if "\\" in home else PurePosixPath(home)
+    return path.name if path.parent.name == "profiles" else ""
