@@ -20,6 +20,7 @@ from .perform import perform
 from .reckon import budget
 from .replay import Settings
 from .session import parse_session, read_session, read_stdin, stdin_descriptor
+from .setting_up import disable_command, doctor_command, enable_command
 from .swaps import check_engine, check_swaps, parse_swap
 from .tracing import chain, chosen, facts_at_end, read_trace, told
 
@@ -154,3 +155,7 @@ def settings_of(
         swaps=tuple(parse_swap(text, KINDS) for text in swaps),
         kinds=KINDS,
     )
+
+
+for _subcommand in (enable_command, disable_command, doctor_command):
+    command.add_command(_subcommand)
