@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import trio
 
-from bridges.cli import app, main
+from bridges.cli import app, main, setting
 from bridges.cli.errors import BadInput, RunFailed
 from bridges.cli.output import check_target, write_whole
 from bridges.cli.words import _SENTENCES
@@ -39,7 +39,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command here, with the engines of the tests beside the real one."""
-    monkeypatch.setattr(app, "KINDS", {**app.KINDS, **KINDS})
+    monkeypatch.setattr(setting, "KINDS", {**setting.KINDS, **KINDS})
 
     def call(*args: Any) -> tuple[int, str, str]:
         code = main([str(arg) for arg in args])
@@ -142,7 +142,7 @@ def test_the_demo_can_be_varied(run: Run) -> None:
         (["--threshold", "0"], "--threshold"),
         (["--threshold", "many"], "--threshold"),
         (["--engine", "nope"], "--engine: there is no engine 'nope'; there are: compressor"),
-        (["--engine", "compressor", "--engine", "compressor"], "--engine compressor is given twice"),
+        (["--engine", "compressor", "--engine", "compressor"], "--engine: compressor is given twice"),
         (["--swap", "c2:compressor=nope"], "there is no engine 'nope'; there are: compressor"),
         (["--swap", "c2"], "--swap 'c2' cannot be read"),
         (["--swap", "38:compressor=compressor#b"], "the file has 37 lines"),
@@ -241,7 +241,7 @@ def test_an_engine_that_does_not_come_up(run: Run, recording: Path) -> None:
 
 def test_a_crash_is_told_on_stderr(run: Run, recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line with the reason, although the run went well and its events are not shown."""
-    monkeypatch.setattr(app, "KINDS", {"shaky": crasher(2)})
+    monkeypatch.setattr(setting, "KINDS", {"shaky": crasher(2)})
     code, out, err = run("replay", recording, *LIMITS, "--engine", "shaky", "--json")
     assert (0, 2) == (code, json.loads(out)["crashes"])
     assert "hermes-dataspace: engine shaky crashed: RuntimeError: it fell\n" == err

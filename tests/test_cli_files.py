@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bridges.cli import app, main, output
+from bridges.cli import main, output, setting
 from bridges.cli.errors import BadInput, RunFailed
 from bridges.cli.output import check_target, write_messages, write_whole
 from tests.conftest import CHECKOUT
@@ -25,7 +25,7 @@ LIMITS = ["--context-length", "1000", "--threshold", "300", "--engine", "keeper"
 @pytest.fixture
 def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A session file in the current directory; the engines of the tests are known."""
-    monkeypatch.setattr(app, "KINDS", {**app.KINDS, **KINDS})
+    monkeypatch.setattr(setting, "KINDS", {**setting.KINDS, **KINDS})
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "recording.jsonl"
     path.write_bytes(jsonl(rows(9)))

@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 from bridges.cli import main as cli_main
 from bridges.cli.doctor import examine
 from bridges.cli.enabling import read_config
-from bridges.hermes import settings as hermes_settings
+from bridges.hermes import blocks
 
 CONFIG = """\
 # my own notes
@@ -31,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a configuration that its user has written by hand."""
     for name in ("HERMES_HOME", "HERMES_SAFE_MODE", "HERMES_DATASPACE"):
         monkeypatch.delenv(name, raising=False)
-    hermes_settings._said.clear()
+    blocks._said.clear()
     (tmp_path / "config.yaml").write_text(CONFIG)
     (tmp_path / "config.yaml").chmod(0o600)
     return tmp_path

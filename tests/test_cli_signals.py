@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from bridges.cli import app, main
+from bridges.cli import main, setting
 from bridges.cli.signals import ENDING, Stopped, interrupted_by, on_ending, stop
 from dataspace import Facet
 from engines.facts import Serving
@@ -67,7 +67,7 @@ def test_a_signal_in_the_midst_of_a_replay_ends_it(
     number: signal.Signals,
 ) -> None:
     """128 and the number of the signal, no word, outputs untouched."""
-    monkeypatch.setattr(app, "KINDS", {"sender": lambda: sender(number)})
+    monkeypatch.setattr(setting, "KINDS", {"sender": lambda: sender(number)})
     out = tmp_path / "out.jsonl"
     assert CODES[number] == main(["replay", str(recording), *LIMITS, "--engine", "sender", "--out", str(out)])
     assert "" == capsys.readouterr().err
@@ -79,7 +79,7 @@ def test_a_signal_while_the_output_is_written_leaves_nothing_behind(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     """Neither half a file nor a fresh one under a name of its own."""
-    monkeypatch.setattr(app, "KINDS", KINDS)
+    monkeypatch.setattr(setting, "KINDS", KINDS)
     monkeypatch.setattr(os, "fsync", lambda _file: signal.raise_signal(number))
     out = tmp_path / "out.jsonl"
     assert CODES[number] == main(["replay", str(recording), *LIMITS, "--engine", "keeper", "--out", str(out)])

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from bridges.cli import app, main
+from bridges.cli import main, setting
 from bridges.cli.lines import Lines
 from bridges.cli.moments import Moment, plain
 from bridges.cli.picture import Picture, Summary
@@ -101,7 +101,7 @@ def test_what_an_engine_says_gives_no_orders(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, extra: list[str]
 ) -> None:
     """Its reasons are told on both streams, at a length that can be read."""
-    monkeypatch.setattr(app, "KINDS", {**app.KINDS, "rude": lambda: _orders})
+    monkeypatch.setattr(setting, "KINDS", {**setting.KINDS, "rude": lambda: _orders})
     good = tmp_path / "good.jsonl"
     good.write_bytes(jsonl(rows(9)))
     limits = ["--context-length", "1000", "--threshold", "300"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -17,12 +16,12 @@ from .kinds import KINDS
 from .options import seconds, tokens
 from .output import check_target
 from .perform import perform
-from .reckon import budget
-from .replay import Settings
 from .session import parse_session, read_session, read_stdin, stdin_descriptor
+from .setting import settings_of
 from .setting_up import disable_command, doctor_command, enable_command
-from .swaps import check_engine, check_swaps, parse_swap
+from .swaps import check_swaps
 from .tracing import chain, chosen, facts_at_end, read_trace, told
+from .trying import bisim_command, experiment_command
 
 __all__ = ["command"]
 
@@ -56,7 +55,7 @@ def command(context: click.Context) -> None:
     "engines",
     multiple=True,
     metavar="NAME",
-    help=f"Engine to plug, one of: {', '.join(KINDS)}; repeatable.  [default: compressor]",
+    help=f"Engine to plug: {', '.join(KINDS)}, or package.module:function; repeatable.  [default: compressor]",
 )
 @click.option(
     "--swap",
@@ -137,25 +136,5 @@ def trace(file: Path, actor: str | None, sid: str | None, why: int | None, facts
     return 0
 
 
-def settings_of(
-    context_length: int | None, threshold: int | None, engines: Sequence[str], swaps: Sequence[str]
-) -> Settings:
-    """The options as settings; raises `BadInput`."""
-    for at, name in enumerate(engines):
-        check_engine(name, KINDS, "--engine")
-        if name in engines[:at]:
-            raise BadInput(f"--engine {name} is given twice; a second instance has a name like {name}#b")
-    length, limit = budget(context_length, threshold)
-    if limit > length:
-        raise BadInput(f"--threshold {limit} is above --context-length {length}; choose one that fits in it")
-    return Settings(
-        context_length=length,
-        threshold=limit,
-        engines=tuple(engines) or ("compressor",),
-        swaps=tuple(parse_swap(text, KINDS) for text in swaps),
-        kinds=KINDS,
-    )
-
-
-for _subcommand in (enable_command, disable_command, doctor_command):
+for _subcommand in (experiment_command, bisim_command, enable_command, disable_command, doctor_command):
     command.add_command(_subcommand)

@@ -1,11 +1,22 @@
-"""The engines that the command can plug, by kind; each is imported when it is first wanted."""
+"""The engines that the command can plug, by kind; each is imported when it is first wanted.
+
+Whoever writes an engine names it as `package.module:function`, where the function is a boot function, or takes nothing and
+returns one.  Modules are looked for in the current directory too, as they are by `python -m`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from inspect import Parameter, signature
+from pathlib import Path
 
-__all__ = ["KINDS", "Boot", "Kinds", "boot_of"]
+from engines.loop.policy import kind_of
+
+from .errors import BadInput
+
+__all__ = ["KINDS", "Boot", "Kinds", "boot_of", "with_own"]
 
 Boot = Callable[..., object]
 Kinds = Mapping[str, Callable[[], Boot]]
@@ -26,4 +37,29 @@ KINDS: Kinds = {"compressor": _made_by("engines.compressor", "compressor")}
 
 def boot_of(engine: str, kinds: Kinds) -> Boot:
     """A boot function for an engine named `kind` or `kind#instance`; raises `KeyError`."""
-    return kinds[engine.partition("#")[0]]()
+    return kinds[kind_of(engine)]()
+
+
+def with_own(kinds: Kinds, engines: Iterable[str]) -> Kinds:
+    """`kinds`, and those among `engines` that are somebody's own; raises `BadInput` where one cannot be had."""
+    own = {kind_of(name) for name in engines if ":" in name} - kinds.keys()
+    return {**kinds, **{kind: _own(kind) for kind in sorted(own)}} if own else kinds
+
+
+def _own(kind: str) -> Callable[[], Boot]:
+    module, _, attribute = kind.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = getattr(import_module(module), attribute)
+        wanted = [
+            p
+            for p in signature(found).parameters.values()
+            if p.default is p.empty and p.kind is not Parameter.VAR_KEYWORD
+        ]
+    except Exception as error:  # noqa: BLE001 - importing somebody's module can raise anything
+        raise BadInput(
+            f"the engine {kind!r} cannot be loaded ({type(error).__name__}: {error}); correct its name or module"
+        ) from None
+    return (lambda: found) if wanted else found

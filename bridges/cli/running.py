@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from time import perf_counter
@@ -16,6 +16,7 @@ from dataspace._runtime import AsyncDataspace
 from dataspace.trace import Recording, Turn, recording
 
 from .errors import Interrupted
+from .kinds import Boot
 from .lines import Display
 from .moments import Moment
 from .replay import End, Replay, Settings
@@ -39,13 +40,22 @@ class Outcome:
     turns: tuple[Turn, ...] = ()
 
 
-def run(session: Session, settings: Settings, display: Display, pace: float = 0.0, *, traced: bool = False) -> Outcome:
+def run(
+    session: Session,
+    settings: Settings,
+    display: Display,
+    pace: float = 0.0,
+    *,
+    traced: bool = False,
+    beside: Boot | None = None,
+) -> Outcome:
     """Replay a session; `pace` is a pause in seconds after every line.  If `traced`, every turn is kept.
 
-    Raises `RunFailed` if it could not begin, and `Interrupted`.
+    `beside` is the boot function of one more actor, which is there from before the first line to after the last.  Raises `RunFailed` if it could not begin, and `Interrupted`.
     """
     try:
-        return trio.run(_run, session, settings, display, pace, traced, restrict_keyboard_interrupt_to_checkpoints=True)
+        work = partial(_replay, session, settings, display, pace, traced=traced, beside=beside)
+        return trio.run(_run, work, restrict_keyboard_interrupt_to_checkpoints=True)
     except BaseException as error:
         number = interrupted_by(error)
         if number is None:
@@ -53,7 +63,7 @@ def run(session: Session, settings: Settings, display: Display, pace: float = 0.
         raise Interrupted(number) from None
 
 
-async def _run(session: Session, settings: Settings, display: Display, pace: float, traced: bool) -> Outcome:
+async def _run(work: Callable[[], Awaitable[Outcome]]) -> Outcome:
     """Replay until the end or a signal to end, which cancels: raised in the midst of trio it would break more."""
     numbers: list[int] = []
     outcome = None
@@ -64,13 +74,15 @@ async def _run(session: Session, settings: Settings, display: Display, pace: flo
         token.run_sync_soon(scope.cancel)
 
     with trio.CancelScope() as scope, on_ending(cancel):
-        outcome = await _replay(session, settings, display, pace, traced)
+        outcome = await work()
     if numbers or outcome is None:
         raise Interrupted(*numbers)
     return outcome
 
 
-async def _replay(session: Session, settings: Settings, display: Display, pace: float, traced: bool) -> Outcome:
+async def _replay(
+    session: Session, settings: Settings, display: Display, pace: float, *, traced: bool, beside: Boot | None
+) -> Outcome:
     tally, shown = Story(perf_counter), Story(perf_counter)
     happened = 0
 
@@ -89,8 +101,9 @@ async def _replay(session: Session, settings: Settings, display: Display, pace: 
         # The display is one more observer: if it fails, it fails alone.
         begin = partial(display.begin, shown, session, settings)
         showing = await ds.spawn(_showing(begin, watching(shown, show), display), name="display")
+        others = [] if beside is None else [await ds.spawn(beside, name="beside")]
         end = await Replay(ds, session, settings, rest).run()
-        for watcher in (showing, counting):  # that everybody goes home now is no news
+        for watcher in (*others, showing, counting):  # that everybody goes home now is no news
             await watcher.stop()
         return Outcome(tally, end, record.take() if record is not None else ())
 

@@ -14,7 +14,7 @@ __all__ = ["Place", "Swap", "check_engine", "check_swaps", "parse_swap"]
 _FORM = "it is AT:OLD=NEW, for example 120:compressor=compressor#b or c2:compressor="
 _SWAP = re.compile(r"(?P<at>[^:]*):(?P<old>[^=]*)=(?P<new>[^=]*)")
 _AT = re.compile(r"(?P<crossing>c?)(?P<number>[0-9]{1,12})", re.ASCII)
-_ENGINE = re.compile(r"(?P<kind>[A-Za-z][\w-]*)(#[\w.-]+)?", re.ASCII)
+_ENGINE = re.compile(r"(?P<kind>[A-Za-z][\w-]*|(?P<own>[A-Za-z_][\w.]*:\w+))(#[\w.-]+)?", re.ASCII)
 
 
 @frozen
@@ -60,12 +60,13 @@ def parse_swap(text: str, kinds: Iterable[str]) -> Swap:
 
 
 def check_engine(name: str, kinds: Iterable[str], option: str) -> None:
-    """Raise `BadInput` unless `name` is a kind of engine, or an instance of one (`kind#name`)."""
+    """Raise `BadInput` unless `name` is a kind of engine or `package.module:function`, or an instance of one (`kind#name`)."""
     kinds = sorted(kinds)
     parts = _ENGINE.fullmatch(name)
-    if parts is None or parts["kind"] not in kinds:
+    if parts is None or (parts["own"] is None and parts["kind"] not in kinds):
         raise BadInput(
-            f"{option}: there is no engine {name!r}; there are: {', '.join(kinds)} (a second instance: {kinds[0]}#b)"
+            f"{option}: there is no engine {name!r}; there are: {', '.join(kinds)} (a second instance: {kinds[0]}#b;"
+            " one of your own: package.module:function)"
         )
 
 

@@ -1,0 +1,93 @@
+"""The subcommands that run one session with several sets of engines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+
+from .errors import BadInput
+from .experiment import HEADS, compare, rows_of, summary_of, try_out
+from .options import tokens
+from .replay import Settings
+from .session import Session, read_session, read_stdin
+from .setting import settings_of
+from .terminal import ascii_json, tell
+
+__all__ = ["bisim_command", "experiment_command"]
+
+_session = click.argument("session", metavar="SESSION.jsonl")
+_length = click.option(
+    "--context-length", type=tokens, metavar="N", help="Tokens the model can hold.  [default: 128000]"
+)
+_threshold = click.option("--threshold", type=tokens, metavar="N", help="Tokens at which to compact.  [default: 75 %]")
+
+
+@click.command("experiment")
+@_session
+@click.option(
+    "--arm",
+    "arms",
+    multiple=True,
+    metavar="NAME,…",
+    help="Engines of one arm, separated by commas; repeatable.  [default: compressor]",
+)
+@_length
+@_threshold
+@click.option("--json", "as_json", is_flag=True, help="Print the arms as one JSON object.")
+def experiment_command(
+    session: str, arms: tuple[str, ...], context_length: int | None, threshold: int | None, as_json: bool
+) -> int:
+    """Run a session once with each set of engines, and show what each made of it."""
+    settings = [arm_of(arm, "--arm", context_length, threshold) for arm in arms or ("compressor",)]
+    recorded = read(session)
+    trials = [try_out(recorded, each) for each in settings]
+    if as_json:
+        click.echo(ascii_json({"session": recorded.name, "arms": [summary_of(trial) for trial in trials]}))
+    else:
+        table = Table(box=SIMPLE, title=f"{len(recorded.lines)} messages, threshold {settings[0].threshold:,} tokens")
+        table.add_column(HEADS[0], overflow="fold")
+        for head in HEADS[1:]:
+            table.add_column(head, justify="right", no_wrap=True)
+        for row in rows_of(trials):
+            table.add_row(*row)
+        Console(highlight=False).print(table)
+    for trial in trials:
+        for problem in trial.problems:
+            tell(f"{', '.join(trial.engines)}: {problem}")
+    return 1 if any(trial.problems for trial in trials) else 0
+
+
+@click.command("bisim")
+@_session
+@click.option("--left", required=True, metavar="NAME,…", help="Engines of the one side, separated by commas.")
+@click.option("--right", required=True, metavar="NAME,…", help="Engines of the other side.")
+@_length
+@_threshold
+def bisim_command(session: str, left: str, right: str, context_length: int | None, threshold: int | None) -> int:
+    """Run a session with two sets of engines, and tell where the loop's facts part, if they do."""
+    sides = [
+        arm_of(given, option, context_length, threshold) for option, given in (("--left", left), ("--right", right))
+    ]
+    same, difference = compare(read(session), *sides)
+    if difference is None:
+        click.echo(f"no difference in {same:,} steps")
+        return 0
+    click.echo(f"the same for {same:,} steps, then {difference}")
+    return 1
+
+
+def arm_of(given: str, option: str, context_length: int | None, threshold: int | None) -> Settings:
+    """The engines of one arm as settings; raises `BadInput`."""
+    names = tuple(name.strip() for name in given.split(","))
+    if not all(names):
+        raise BadInput(f"{option} {given!r} names no engine, or has a comma too many; it is for example compressor")
+    return settings_of(context_length, threshold, names, (), option)
+
+
+def read(session: str) -> Session:
+    """The session that is meant; `-` is what comes on stdin.  Raises `BadInput`."""
+    return read_stdin() if session == "-" else read_session(Path(session))
