@@ -7,11 +7,19 @@ import re
 import sys
 from time import perf_counter
 
-from . import compaction, core, freezing, memory, scale, sessions
+from . import compaction, core, freezing, memory, scale, sessions, tracing
 from .measure import Row, settle
 from .report import Table, as_json
 
-ROWS: list[Row] = [*core.ROWS, *scale.ROWS, *memory.ROWS, *freezing.ROWS, *sessions.ROWS, *compaction.ROWS]
+ROWS: list[Row] = [
+    *core.ROWS,
+    *scale.ROWS,
+    *memory.ROWS,
+    *freezing.ROWS,
+    *sessions.ROWS,
+    *compaction.ROWS,
+    *tracing.ROWS,
+]
 FOOT = """\
 Processor time, bytes (B) or function calls (c) of one operation.  Ours and what it is beside are measured in turns in
 this process; the ratio of the bests decides (bytes: the share of the budget).  A row that is missed was measured four

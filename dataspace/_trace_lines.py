@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from attrs import frozen
 
 from ._turn_data import Action, Told, Turn
-from ._wire_values import exact, inside, shown
+from ._wire_values import exact, inside, short, shown
 from .wire import Wire, WireError
 
 __all__ = ["VERSION", "Opaque", "dump_turns", "load_turns"]
@@ -32,19 +32,13 @@ class Opaque:
 
 
 def dump_turns(turns: Iterable[Turn], wire: Wire) -> Iterator[str]:
-    """The lines of a trace file, each with its line end."""
+    """The lines of a trace file, each with its line end.
+
+    Raises `WireError`, whose path begins with the line, for what could not be read back: a time that is no number.
+    """
     yield _line({"trace": _FORMAT, "version": VERSION})
-    for turn in turns:
-        yield _line(
-            {
-                "n": turn.n,
-                "cause": turn.cause,
-                "actor": turn.actor,
-                "at": turn.at,
-                "actions": [[a.name, a.handle, _dump(a.what, wire)] for a in turn.actions],
-                "told": [[t.kind, list(t.to), [_dump(value, wire) for value in t.args]] for t in turn.told],
-            }
-        )
+    for number, turn in enumerate(turns, 2):
+        yield inside(f"line {number}", _dump_turn, turn, wire)
 
 
 def load_turns(lines: Iterable[str], wire: Wire) -> Iterator[Turn]:
@@ -57,7 +51,32 @@ def load_turns(lines: Iterable[str], wire: Wire) -> Iterator[Turn]:
 
 
 def _line(data: Any) -> str:
-    return json.dumps(data, allow_nan=False) + "\n"
+    try:
+        return json.dumps(data, allow_nan=False) + "\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise WireError(f"this cannot be written as JSON: {error}") from None
+
+
+def _dump_turn(turn: Turn, wire: Wire) -> str:
+    return _line(
+        {
+            "n": turn.n,
+            "cause": turn.cause,
+            "actor": turn.actor,
+            "at": inside(".at", _dump_time, turn.at),
+            "actions": [[a.name, a.handle, _dump(a.what, wire)] for a in turn.actions],
+            "told": [[t.kind, list(t.to), [_dump(value, wire) for value in t.args]] for t in turn.told],
+        }
+    )
+
+
+def _dump_time(at: Any) -> Any:
+    if at is None or type(at) is int or (isinstance(at, float) and math.isfinite(at)):
+        return at
+    raise WireError(
+        f"{short(at)} is no time; the clock given to recording(ds, clock=...) has to return seconds as a finite number,"
+        " as time.monotonic does"
+    )
 
 
 def _check_header(line: str) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, overload
 
 from ._actions import CALL, CRASH, OBSERVE, PUBLISH, RETRACT, SEND, SPAWN, STOP, UNOBSERVE, Cause, Op
@@ -55,9 +56,9 @@ class Recording(Sequence[Turn]):
     """
 
     def __init__(self, core: Dataspace, clock: Callable[[], float] | None) -> None:
-        self._clock = clock
         self._raw: list[_Raw] = []
-        self._note: Callable[[_Raw], object] = self._raw.append if clock is None else self._note_time
+        self._times: list[float] | None = None if clock is None else []
+        self._note: Callable[[_Raw], object] = self._raw.append if clock is None else self._timed(clock)
         self._tap = _Tap.of(core)
         self._tap.open(self._note)
 
@@ -67,8 +68,10 @@ class Recording(Sequence[Turn]):
 
     def take(self) -> tuple[Turn, ...]:
         """What was recorded, which is forgotten here: for who writes it away while it grows."""
-        taken = tuple(map(_turn, self._raw))
+        taken = self[:]
         self._raw.clear()
+        if self._times is not None:
+            self._times.clear()
         return taken
 
     def __len__(self) -> int:
@@ -79,13 +82,20 @@ class Recording(Sequence[Turn]):
     @overload
     def __getitem__(self, position: slice) -> tuple[Turn, ...]: ...
     def __getitem__(self, position: int | slice) -> Turn | tuple[Turn, ...]:
-        if isinstance(position, slice):
-            return tuple(map(_turn, self._raw[position]))
-        return _turn(self._raw[position])
+        if not isinstance(position, slice):
+            return _turn(self._raw[position], None if self._times is None else self._times[position])
+        times = repeat(None) if self._times is None else self._times[position]
+        return tuple(map(_turn, self._raw[position], times))
 
-    def _note_time(self, raw: _Raw) -> None:
-        assert self._clock is not None
-        self._raw.append((*raw[:5], self._clock()))
+    def _timed(self, clock: Callable[[], float]) -> Callable[[_Raw], object]:
+        assert self._times is not None
+        keep, keep_time = self._raw.append, self._times.append
+
+        def note(raw: _Raw) -> None:
+            keep_time(clock())
+            keep(raw)
+
+        return note
 
 
 class _Tap:
@@ -93,7 +103,7 @@ class _Tap:
 
     def __init__(self, core: Dataspace) -> None:
         self._core = core
-        self._inner = core._release
+        self._inner, self._queue, self._number = core._release, core._queue, core._turn_numbers.__next__
         self._notes: list[Callable[[_Raw], object]] = []
 
     @classmethod
@@ -110,7 +120,7 @@ class _Tap:
             for _ in range(record.count)
         ]
         if held:
-            note((next(self._core._turn_numbers), None, "", held, (), None))
+            note((next(self._core._turn_numbers), None, "", held, ()))
         self._notes.append(note)
         self._core._release = self._release  # type: ignore[method-assign]
         self._core._wrapped = True
@@ -123,31 +133,32 @@ class _Tap:
                 self._core._wrapped = False
 
     def _release(self, actor: Actor, actions: list[tuple[Op, Any]], cause: Cause | None) -> None:
-        n = next(self._core._turn_numbers)
-        queue = self._core._queue
+        n = self._number()
+        queue = self._queue
         before = len(queue)
         # A handle's fact may get newer readings; all else of what is acted on stays as it is.
         done = []
         for op, what in actions:
             done.append((op, what, what.record.fact if op is PUBLISH or op is RETRACT else None))
-        earlier, mine = None, _new(Cause, (0, None, "outside", None, n))
-        if cause is not None:
+        if cause is None:
+            earlier, mine = None, _new(Cause, (0, None, "outside", None, n))
+        else:
             mine = _new(Cause, (cause.depth, cause.by, cause.kind, cause.before, n))
             earlier = cause.before.turn if cause.before is not None else None
         self._inner(actor, actions, mine)
         new = len(queue) - before
         told = () if not new else (queue[-1],) if new == 1 else tuple([queue[position] for position in range(-new, 0)])
-        raw = (n, earlier, actor.name, done, told, None)
+        raw = (n, earlier, actor.name, done, told)
         for note in self._notes:
             note(raw)
 
 
 _new = tuple.__new__  # half the time of a named tuple's own
-_Raw = tuple[int, int | None, str, list[tuple[Op, Any, Any]], tuple[Delivery, ...], float | None]
+_Raw = tuple[int, int | None, str, list[tuple[Op, Any, Any]], tuple[Delivery, ...]]
 
 
-def _turn(raw: _Raw) -> Turn:
-    n, cause, actor, done, told, at = raw
+def _turn(raw: _Raw, at: float | None) -> Turn:
+    n, cause, actor, done, told = raw
     news = tuple([_told(item) for item in told if item[0] is not CALL])
     return Turn(n, cause, actor, tuple([_plain(*action) for action in done]), news, at)
 

@@ -21,7 +21,8 @@ __all__ = ["Messages", "NotJSONError", "Row", "thaw"]
 
 _ATOMS = frozenset({str, int, bool, type(None)})
 _DEEPEST = 100
-_NEW, _UPDATE, _SET = dict.__new__, dict.update, dict.__setitem__  # past the methods that refuse
+_NEW, _UPDATE, _SET, _DEL = dict.__new__, dict.update, dict.__setitem__, dict.__delitem__  # past the methods that refuse
+_COPY = dict.copy
 
 
 class NotJSONError(TypeError, ValueError):
@@ -52,9 +53,10 @@ class Row(dict[str, Any]):
     that is computed from the row (its token estimate); it takes no part in equality.
     """
 
-    __slots__ = ("_hash", "memo")
+    __slots__ = ("_hash", "_nested", "memo")
 
     _hash: int
+    _nested: tuple[str, ...]  # the keys whose values are no scalars: what thawing has to look at
     memo: Any
 
     __setitem__ = __delitem__ = __ior__ = _refuse
@@ -62,6 +64,16 @@ class Row(dict[str, Any]):
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         raise TypeError("rows are made by Messages.of(rows)")
+
+    def without(self, key: str) -> Row:
+        """The same row without one of its keys; its `memo` is not taken along."""
+        if key not in self:
+            return self
+        made = _NEW(Row)
+        _UPDATE(made, self)
+        _DEL(made, key)
+        made._nested = tuple([name for name in self._nested if name != key]) if key in self._nested else self._nested
+        return made
 
     def __hash__(self) -> int:  # type: ignore[override]
         try:
@@ -103,13 +115,19 @@ class Messages(Sequence[Row]):
         self._rows = rows._rows if isinstance(rows, Messages) else _freeze_all(rows)
 
     @classmethod
-    def of(cls, rows: Iterable[Any]) -> Messages:
-        """Freeze message dicts, or take over what is frozen; raises `NotJSONError` with the path of what is not JSON."""
-        return rows if isinstance(rows, Messages) else cls(rows)
+    def of(cls, rows: Iterable[Any], like: Messages | None = None) -> Messages:
+        """Freeze message dicts, or take over what is frozen; raises `NotJSONError` with the path of what is not JSON.
+
+        `like` is a list that these rows were made from: one that is still equal to its row there becomes that very row.
+        It is looked for where rows stand that were kept: at the same distance from the start, or from the end.
+        """
+        if isinstance(rows, Messages):
+            return rows
+        return cls(rows if like is None else _recognised(rows, like._rows))
 
     def thaw(self) -> list[dict[str, Any]]:
         """Return fresh dicts and lists, which share nothing that can change with this value or with each other."""
-        return [thaw(row) for row in self._rows]
+        return [thaw(row) if row._nested else _COPY(row) for row in self._rows]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -164,8 +182,11 @@ class Messages(Sequence[Row]):
 
 def thaw(value: Any) -> Any:
     """Return an ordinary copy of a frozen value: dicts for rows, lists for tuples; atoms as they are."""
-    if isinstance(value, Row):
-        return {key: item if type(item) in _ATOMS else thaw(item) for key, item in value.items()}
+    if type(value) is Row:
+        made = _COPY(value)
+        for key in value._nested:
+            made[key] = thaw(made[key])
+        return made
     if isinstance(value, tuple):
         return [thaw(item) for item in value]
     return value
@@ -185,6 +206,33 @@ def _row(value: Any) -> Row:
 
 class _NotJSON(Exception):
     pass
+
+
+def _recognised(rows: Iterable[Any], like: tuple[Row, ...]) -> Iterable[Any]:
+    """The same rows, those that are in `like` as they are there."""
+    if not isinstance(rows, (list, tuple)):
+        return rows
+    ahead, behind = 0, len(like) - len(rows)
+    found: list[Any] = []
+    for at, row in enumerate(rows):
+        if type(row) is dict:
+            if at + ahead < len(like) and _equals(row, like[at + ahead]):
+                row = like[at + ahead]
+            elif ahead != behind and at + behind >= 0 and _equals(row, like[at + behind]):
+                ahead = behind  # from here on it is the end that both have in common
+                row = like[at + ahead]
+        found.append(row)
+    return found
+
+
+def _equals(row: dict[Any, Any], frozen: Row) -> bool:
+    if len(row) != len(frozen):
+        return False
+    for key, item in frozen.items():
+        now = row.get(key, ...)
+        if now is not item and not _same(now, item):
+            return False
+    return True
 
 
 def _freeze_all(rows: Iterable[Any]) -> tuple[Row, ...]:
@@ -221,11 +269,14 @@ def _freeze_dict(value: dict[Any, Any], depth: int) -> Row:
         raise _NotJSON
     made = _NEW(Row)
     _UPDATE(made, value)
+    nested: tuple[str, ...] = ()
     for key, item in made.items():
         if type(key) is not str:
             raise _NotJSON
         if type(item) not in _ATOMS:
             _SET(made, key, _freeze(item, depth + 1))  # an existing key: the dict keeps its size
+            nested = (*nested, key)
+    made._nested = nested
     return made
 
 

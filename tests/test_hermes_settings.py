@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bridges.hermes import hooks, plugin, settings
+from bridges.hermes import blocks, hooks, plugin, settings
 from bridges.hermes.hooks import _child_stopped
 from bridges.hermes.plateau import Plateau
 from bridges.hermes.runtime import Runtime, current_runtime, running, shut_down
@@ -25,7 +25,7 @@ __all__ = ["engines"]
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Warnings have not been said yet, and nothing is switched off."""
-    monkeypatch.setattr(settings, "_said", set())
+    monkeypatch.setattr(blocks, "_said", set())
     monkeypatch.delenv("HERMES_DATASPACE", raising=False)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Callable
 from contextlib import ExitStack
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from attrs import evolve, field, frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.measure import calls
 from dataspace import CAPTURE, Crashed, Dataspace, Facet, Observe, open_dataspace, where
 from dataspace.trace import (
     Action,
@@ -48,6 +48,10 @@ class Secret:
     """A class that no vocabulary has here."""
 
     n: int
+
+
+class Seconds(float):
+    """A float of a class of its own, as some clocks give."""
 
 
 WIRE = Wire([Ping, Pong, P, Q, Observe, Crashed])
@@ -436,13 +440,36 @@ def test_a_pattern_over_other_classes_does_not_spoil_a_file() -> None:
     assert (Action("observe", Opaque("where(Secret, n=1)"), turn.actions[0].handle),) == turn.actions
 
 
-@pytest.mark.parametrize("at", [math.inf, -math.inf, math.nan])
-def test_what_could_not_be_read_back_is_not_written(at: float) -> None:
-    """A clock that gives no number is noticed when the trace is written; every line of a file is JSON."""
-    lines = dump_turns([Turn(1, None, "a", (), (), at)], WIRE)
-    assert {"trace", "version"} == json.loads(next(lines)).keys()
-    with pytest.raises(ValueError, match="not JSON compliant"):
+@pytest.mark.parametrize("at", [math.inf, -math.inf, math.nan, True, "noon", Decimal(1)])
+def test_a_clock_that_gives_no_number_is_named_when_the_trace_is_written(at: Any) -> None:
+    """Recording goes on, for it must not disturb; the line it would spoil is refused, and says what to give instead."""
+    ds = Dataspace()
+    a = ds.actor("a")
+    times = iter([1.0, at])
+    with recording(ds, clock=lambda: next(times)) as turns:
+        a.send(Ping(1))
+        a.send(Ping(2))
+    lines = dump_turns(turns, WIRE)
+    assert [None, 1.0] == [json.loads(line).get("at") for line in (next(lines), next(lines))]
+    with pytest.raises(
+        WireError, match=r"is no time; the clock given to recording\(ds, clock=\.\.\.\) has to"
+    ) as caught:
         next(lines)
+    assert "$line 3.at" == caught.value.path
+
+
+@pytest.mark.parametrize("at", [None, 0, -7, 10**30, 1.5, -0.0, Seconds(2.5)])
+def test_whatever_number_a_clock_gives_reads_back(at: Any) -> None:
+    """Whole numbers and others, and those of classes that are floats."""
+    turn = Turn(1, None, "a", (), (), at)
+    assert [turn] == list(load_turns(dump_turns([turn], WIRE), WIRE))
+
+
+def test_what_json_cannot_hold_is_named_too() -> None:
+    """A whole number with more digits than Python reads is refused with the line that it would stand in."""
+    turn = Turn(1, None, "a", (Action("send", Ping(10**5_000)),), ())
+    with pytest.raises(WireError, match=r"^\$line 2: this cannot be written as JSON: "):
+        list(dump_turns([turn], WIRE))
 
 
 LINE = {
@@ -525,22 +552,6 @@ def test_turns_compare_as_data() -> None:
 
 
 # -- cost -------------------------------------------------------------------------------------------------------------
-
-
-def calls(fn: Callable[[], object]) -> int:
-    """How many functions are called, Python's and C's."""
-    count = 0
-
-    def profile(_frame: object, event: str, _arg: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    sys.setprofile(profile)
-    try:
-        fn()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 @pytest.mark.parametrize("implicit", [True, False])

@@ -7,22 +7,31 @@ reset, a start of something else, the hook for the real end, or the end of the a
 
 from __future__ import annotations
 
+import logging
+import os
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from engines.facts import TurnEnded, TurnStarted
-from engines.loop.events import ContextReleased, SessionEnded, SessionRotated
+from engines.loop.events import ContextReleased, SessionDescribed, SessionEnded, SessionRotated, TranscriptReplaced
+from engines.messages import NotJSONError
 
-from .hooks import claim_turn
 from .place import Place
 
-__all__ = ["Sessions"]
+__all__ = ["END", "RESET", "Sessions"]
+
+RESET, END = "session_reset", "session_end"
+"""Why a conversation is over: its user has begun another one, or nobody goes on with it."""
+_BEGUN_ANEW = {"new_session", "session_boundary"}  # the host's words for the former
+
+log = logging.getLogger(__name__)
 
 
 class Sessions(Place):
     """Beginnings, ends, boundaries and models."""
 
     ending = False
+    final = ""  # the host has said that it is over for good, and why; its end is yet to be told
     turn: str | None = None
 
     def update_model(self, told: dict[str, Any]) -> None:
@@ -36,6 +45,11 @@ class Sessions(Place):
             self.make(told)
         model = told.get("model")
         self.publish_budget(model if isinstance(model, str) else None)
+        provider = told.get("provider")
+        if isinstance(provider, str) and provider:
+            self.session["provider"] = provider
+            if self.cell is not None and provider != self.cell.state.session.provider:
+                self.cell.happen(SessionDescribed(self.cell.sid, provider=provider))
 
     def bind(self, session_db: Any, session_id: str) -> None:
         """The host binds this engine to a session; after a reset this is all that names the new one."""
@@ -55,12 +69,12 @@ class Sessions(Place):
             hosted.lifecycle("on_session_start", session_id, **told)
         self.own.values["_session_id"] = session_id
         if told.get("hermes_home"):
-            told["profile"] = _profile(str(told["hermes_home"]))
-        self.session.update({name: told[name] for name in ("platform", "model", "profile") if told.get(name)})
+            self.session["home"] = str(told["hermes_home"])
+        self.session.update({name: told[name] for name in ("platform", "model") if told.get(name)})
         boundary = told.get("boundary_reason") == "compression"
         if not boundary and self.cell is not None and self.host_id and session_id not in {"", self.host_id}:
-            self._end()  # something else begins, without a reset
-        self.ending = False
+            self._end(RESET)  # something else begins, without a reset
+        self.ending, self.final = False, ""
         if session_id:
             self._named(session_id)
         self.begun()
@@ -69,8 +83,13 @@ class Sessions(Place):
         """The host says that a session ends, perhaps another one than ours."""
         for hosted in self.hosted.values():
             hosted.lifecycle("on_session_end", session_id, messages)
-        if session_id:
-            self.ending = True
+        if not session_id:
+            return
+        self.ending = True
+        if session_id == self.host_id:
+            self._publish(messages)
+            if self.final:
+                self._end(self.final)
 
     def reset(self) -> None:
         """The user begins anew; what the new session is called is told later, or never."""
@@ -79,45 +98,33 @@ class Sessions(Place):
         self.drop_offer()
         self.own.reset()
         self.told = {}
-        self._end()
+        self._end(RESET)
 
     def carried_over(self, old: str, new: str) -> None:
         """The user takes something along into a new session."""
         for hosted in self.hosted.values():
             hosted.lifecycle("carry_over_new_session_context", old, new)
 
-    def finalized(self, session_id: str) -> None:
-        """The session is over for good, if it is ours and has been said to end."""
-        if self.ending and session_id == self.host_id:
-            self._end()
+    def finalized(self, session_id: str, reason: str = "") -> None:
+        """The session is over for good, if it is ours: now if its end has been told, otherwise as soon as it is."""
+        if session_id != self.host_id:
+            return
+        self.final = RESET if reason in _BEGUN_ANEW else END
+        if self.ending:
+            self._end(self.final)
 
     def stopped(self, session_id: str) -> None:
         """The agent of this session is over."""
         if session_id == self.host_id:
-            self._end()
-
-    def turn_ended(self, turn: str, *, completed: bool, interrupted: bool) -> None:
-        """A turn is over; what it was offered and did not take is dropped."""
-        self.drop_offer()
-        if self.cell is not None:
-            self.cell.say(TurnEnded(self.cell.sid, turn, completed=completed, interrupted=interrupted))
-        self.turn = None
-
-    def take_turn(self) -> None:
-        """If a turn was opened on this thread and is nobody's yet, it is ours."""
-        turn = claim_turn(self)
-        if turn is not None:
-            self.turn = turn
-            cell = self.begun()
-            if cell is not None:
-                cell.say(TurnStarted(cell.sid, turn))
+            self._end(END)
 
     def gone(self) -> None:
         """The agent's engine does not exist any more."""
         cell, runtime = self.cell, self.runtime
         self.cell = None
+        self._dismiss(END)
         if cell is not None and runtime is not None:
-            runtime.soon(lambda desk: desk.finish(cell))
+            runtime.soon(lambda desk: desk.finish(cell, END))
 
     def drop_offer(self) -> None:
         """The host goes on without having taken over what it was offered."""
@@ -150,17 +157,28 @@ class Sessions(Place):
         self.host_id = session_id
         if self.cell is not None:
             self.cell.happen(SessionRotated(self.cell.sid, session_id))
+        if self.aides is not None:
+            self.aides.rotated(session_id)
 
-    def _end(self) -> None:
+    def _publish(self, messages: Any) -> None:
+        """The messages of a session that ends; at a compaction they are those that it was offered for, and known."""
+        if self.offer is not None or self.cell is None or not messages:
+            return
+        try:
+            self.cell.happen(TranscriptReplaced(self.cell.sid, messages))
+        except (NotJSONError, TypeError) as error:
+            log.debug("the messages of a session that ends cannot be published: %s", error)
+
+    def _dismiss(self, reason: str) -> None:
+        aides, self.aides = self.aides, None
+        if aides is not None:
+            aides.ended(reason)
+
+    def _end(self, reason: str) -> None:
         cell, self.cell = self.cell, None
         self.runtime = None
         self.host_id = ""
-        self.ending = False
-        self.session.pop("parent", None)
+        self.ending, self.final = False, ""
         if cell is not None:
-            cell.happen(SessionEnded(cell.sid))
-
-
-def _profile(home: str) -> str:
-    path = PurePath(home)
-    return path.name if path.parent.name == "profiles" else "default"
+            cell.happen(SessionEnded(cell.sid, reason))
+        self._dismiss(reason)

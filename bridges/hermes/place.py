@@ -15,6 +15,7 @@ from engines.loop.events import BudgetChanged, UsageRead
 from engines.loop.policy import Accept, kind_of
 
 from . import builtin as host_compressor
+from .aides import Aides
 from .cell import Cell
 from .guard import judge, strictly
 from .hooks import known
@@ -52,6 +53,7 @@ class Place:
         self.kinds: tuple[str, ...] = ()
         self.hosted: dict[str, Hosted] = {}
         self.cell: Cell | None = None
+        self.aides: Aides | None = None
         self.runtime: Runtime | None = None
         self.offer: Offer | None = None
         self.told: dict[
@@ -186,9 +188,12 @@ class Place:
 
     def _new_cell(self) -> Cell:
         length, threshold = self.budget()
-        told = {name: str(self.session.get(name) or "") for name in ("model", "platform", "profile")}
+        told = {name: str(self.session.get(name) or "") for name in ("model", "platform", "provider")}
         told["model"] = told["model"] or str(self.read("model") or "")
-        started = {**told, "context_length": length, "threshold": threshold, "host_session": self.host_id or None}
+        home = self.session["home"] = self.session.get("home") or current_home()
+        told["profile"] = resolve_profile(os.environ, home)
+        limits = {"context_length": length, "threshold": threshold}
+        started = {**told, **limits, "home": home or None, "host_session": self.host_id or None}
         cell = Cell(started, self.kinds, self.settings.deadline, strictly)
         cell.judges = {cell.names[kind]: self.judge(hosted) for kind, hosted in self.hosted.items()}
         self.runtime = None
@@ -207,7 +212,7 @@ class Place:
                 else hosted.boot(cell.sid, self.settings.deadline)
             )
         cell.post = None
-        runtime.soon(lambda desk: desk.adopt(cell, boots))
+        runtime.soon(lambda desk: desk.adopt(cell, boots, self.settings))
         cell.post = partial(runtime.soon, _draw, cell)
         cell.follow()
 

@@ -1,6 +1,7 @@
 """The block `context.dataspace` in the host's config.yaml, and the switch that turns everything off.
 
-Whatever is wrong in the block is said once, in the log, and costs that one setting: the default stands in.
+Whatever is wrong in the block is said once, in the log, and costs that one setting: the default stands in.  An observer
+has a block of its own in it, which is read by a class of its own.
 """
 
 from __future__ import annotations
@@ -8,21 +9,25 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from attrs import field, fields, frozen
+from attrs import Factory, evolve, field, frozen
 
+from .blocks import boolean, choice, names, read_block, seconds, setting
 from .host import load_config
+from .observers import available, wanted
 
 __all__ = ["Settings", "host_config", "read_settings"]
 
 SWITCH = "HERMES_DATASPACE"
 """An environment variable; `off` is the kill switch."""
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
-_said: set[str] = set()
-_lock = Lock()
+
+
+def _all_observers() -> tuple[str, ...]:
+    return tuple(one.name for one in available())
 
 
 @frozen
@@ -32,40 +37,42 @@ class Settings:
     `enabled` off leaves the hosted built-in compressor alone in charge.  `guard`: what becomes of a hosted engine's
     answer.  `engines`: who compacts, in the order in which they are asked; `builtin` is the host's own compressor,
     `compressor` ours, any other name a context engine written for the host.  `deadline`: seconds that one engine may
-    take for an answer.
+    take for an answer.  `observers`: what runs beside them; `options` are their blocks, where there are any.
     """
 
-    enabled: bool = True
-    guard: Literal["repair", "record"] = "repair"
-    engines: tuple[str, ...] = ("builtin",)
-    deadline: float = field(default=300.0)
+    EXAMPLE = "guard"
 
+    enabled: bool = setting(True, boolean, "write true or false")
+    guard: Literal["repair", "record"] = setting("repair", choice("repair", "record"), "write repair or record")
+    engines: tuple[str, ...] = setting(
+        ("builtin",), names, "write a list of names without '#', as in [builtin, compressor]"
+    )
+    deadline: float = setting(300.0, seconds, "write a number of seconds above 0")
+    observers: tuple[str, ...] = setting(Factory(_all_observers), names, "write a list of names, as in [skills]")
+    options: tuple[object, ...] = field(default=())
 
-NAMES = tuple(attribute.name for attribute in fields(Settings))
+    def of(self, cls: type[T]) -> T:
+        """The block of an observer, by its class; its defaults where nothing is configured."""
+        return next((block for block in self.options if isinstance(block, cls)), None) or cls()
 
 
 def read_settings(config: Mapping[str, Any]) -> Settings:
     """The settings in the host's whole configuration; the switch in the environment wins."""
-    block = _block(config)
-    unknown = sorted(str(name) for name in block if name not in NAMES)
-    if unknown:
-        _warn(
-            f"context.dataspace: unknown setting {', '.join(unknown)} in config.yaml is ignored; known are {', '.join(NAMES)}"
-        )
-    told: dict[str, Any] = {}
-    for name, read in _READERS.items():
-        if name in block:
-            value = read(block[name])
-            if value is None:
-                _warn(
-                    f"context.dataspace.{name}: {block[name]!r} is ignored; {_EXPECTED[name]}. The default is"
-                    f" {_shown(getattr(Settings(), name))}"
-                )
-            else:
-                told[name] = value
+    context = config.get("context")
+    block = context.get("dataspace") if isinstance(context, Mapping) else None
+    where = "context.dataspace"
+    settings = read_block(Settings, block, where, more=[one.block for one in available()])
     if os.environ.get(SWITCH, "").strip().lower() in {"off", "0", "false", "no"}:
-        told["enabled"] = False
-    return Settings(**told)
+        settings = evolve(settings, enabled=False)
+    if not settings.enabled:
+        return settings
+    those = wanted(settings.observers)
+    options: list[object] = [
+        read_block(one.options, block[one.block], f"{where}.{one.block}")
+        for one in available()
+        if isinstance(block, Mapping) and one.block in block and one.options is not None
+    ]
+    return evolve(settings, observers=tuple(one.name for one in those), options=tuple(options))
 
 
 def host_config() -> Mapping[str, Any]:
@@ -75,65 +82,3 @@ def host_config() -> Mapping[str, Any]:
     except Exception as error:  # noqa: BLE001 - a broken configuration is the host's to report
         log.debug("the host's configuration could not be read: %r", error)
         return {}
-
-
-def _block(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    context = config.get("context")
-    block = context.get("dataspace") if isinstance(context, Mapping) else None
-    if block is None:
-        return {}
-    if isinstance(block, Mapping):
-        return block
-    if isinstance(block, bool):  # `dataspace: false` can mean only one thing
-        return {"enabled": block}
-    _warn(f"context.dataspace: {block!r} is ignored; write a block of settings, as in `dataspace: {{guard: repair}}`")
-    return {}
-
-
-def _boolean(value: Any) -> bool | None:
-    if isinstance(value, bool):
-        return value
-    return {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}.get(
-        str(value).strip().lower()
-    )
-
-
-def _guard(value: Any) -> str | None:
-    return value if value in {"repair", "record"} else None
-
-
-def _names(value: Any) -> tuple[str, ...] | None:
-    named = [value] if isinstance(value, str) else value
-    if not isinstance(named, (list, tuple)):
-        return None
-    if not all(isinstance(name, str) and name.strip() and "#" not in name for name in named):
-        return None
-    return tuple(dict.fromkeys(name.strip() for name in named))
-
-
-def _seconds(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        return None
-    return float(value)
-
-
-_READERS = {"enabled": _boolean, "guard": _guard, "engines": _names, "deadline": _seconds}
-_EXPECTED = {
-    "enabled": "write true or false",
-    "guard": "write repair or record",
-    "engines": "write a list of names without '#', as in [builtin, compressor]",
-    "deadline": "write a number of seconds above 0",
-}
-
-
-def _shown(value: Any) -> str:
-    return f"[{', '.join(value)}]" if isinstance(value, tuple) else str(value).lower()
-
-
-def _warn(text: str) -> None:
-    """Say it once in this process: the settings are read for every agent."""
-    with _lock:
-        if text in _said:
-            return
-        _said.add(text)
-    log.warning("%s", text)

@@ -17,8 +17,8 @@ from engines.loop.events import PressureGiven, UsageRead
 from engines.loop.pressure import read_usage
 from engines.messages import Messages
 
+from .feed import Feed
 from .hosted import Hosted
-from .lifecycle import Sessions
 from .plateau import Plateau
 
 __all__ = ["Verdicts"]
@@ -26,7 +26,7 @@ __all__ = ["Verdicts"]
 log = logging.getLogger(__name__)
 
 
-class Verdicts(Sessions):
+class Verdicts(Feed):
     """What the host asks between two compactions."""
 
     pause_until = 0.0

@@ -35,6 +35,7 @@ __all__ = [
     "MessagesAppended",
     "OfferCommitted",
     "PressureGiven",
+    "SessionDescribed",
     "SessionEnded",
     "SessionReset",
     "SessionRotated",
@@ -103,6 +104,14 @@ class SessionStarted(Event):
 
 
 @frozen
+class SessionDescribed(Event):
+    """More is known of the conversation, or something about it is another now; None: as it was."""
+
+    provider: str | None = field(default=None, kw_only=True)
+    parent: str | None = field(default=None, kw_only=True)
+
+
+@frozen
 class SessionRotated(Event):
     """The same conversation goes on under another id of the host."""
 
@@ -118,7 +127,9 @@ class SessionReset(Event):
 
 @frozen
 class SessionEnded(Event):
-    """The conversation is over."""
+    """The conversation is over; `reason` says why, where somebody knows: `session_reset`, `session_end`."""
+
+    reason: str = ""
 
 
 @frozen

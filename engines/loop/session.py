@@ -16,6 +16,7 @@ from .state import Conversation, Guard, Now, begin
 __all__ = [
     "appended",
     "budget_changed",
+    "described",
     "ended",
     "pressure_given",
     "replaced",
@@ -39,17 +40,24 @@ def rotated(s: Conversation, event: e.SessionRotated, _now: Now) -> Conversation
     return evolve(s, session=evolve(s.session, host_session=event.host_session))
 
 
+def described(s: Conversation, event: e.SessionDescribed, _now: Now) -> Conversation:
+    """What is told takes the place of what was known; nothing else changes."""
+    told = {name: getattr(event, name) for name in ("provider", "parent")}
+    news = {name: value for name, value in told.items() if value is not None and value != getattr(s.session, name)}
+    return evolve(s, session=evolve(s.session, **news)) if news else s
+
+
 def reset(s: Conversation, event: e.SessionReset, now: Now) -> Conversation:
     """The conversation goes on with other messages, and nothing is held against it."""
     return _put(_emptied(s, now), event.messages)
 
 
-def ended(s: Conversation, _event: e.SessionEnded, now: Now) -> Conversation:
+def ended(s: Conversation, event: e.SessionEnded, now: Now) -> Conversation:
     """What stood of it goes; its numbers stay, so that a new start goes on counting."""
     s = _emptied(s, now)
     return evolve(
         s,
-        session=evolve(s.session, state="ended"),
+        session=evolve(s.session, state="ended", ended=event.reason),
         transcript=Transcript(s.sid, s.transcript.rev, messages=e.EMPTY),
     )
 

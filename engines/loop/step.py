@@ -20,6 +20,7 @@ __all__ = ["step"]
 
 _HANDLERS: dict[type[e.Event], Callable[[Conversation, Any, Now], Conversation]] = {
     e.SessionStarted: session.started,
+    e.SessionDescribed: session.described,
     e.SessionRotated: session.rotated,
     e.SessionReset: session.reset,
     e.SessionEnded: session.ended,

@@ -13,9 +13,9 @@ from typing import Any, Literal
 from attrs import frozen
 
 from ..messages import Messages, NotJSONError, Row
-from .groups import groups
+from .groups import open_calls, torn
 from .marks import current_user, merged_summary
-from .rows import ROLES, SYSTEM_ROLES, call_id, calls_of, role_of
+from .rows import ROLES, SYSTEM_ROLES, call_id, call_ids, role_of
 from .tokens import estimate_tokens
 
 __all__ = ["Code", "Problem", "Report", "check", "collides", "neighbours", "system_rows"]
@@ -62,12 +62,17 @@ def check(messages: Iterable[Any], before: Iterable[Any] | None = None) -> Repor
     except NotJSONError as error:
         return Report((Problem("not_json", error.row, f"not plain JSON: {error}"),))
     origin = None if before is None else Messages.of(before)
-    return Report(tuple(_errors(rows, origin)), tuple(_faults(rows, origin)))
+    request = current_user(rows)
+    was = None if origin is None else current_user(origin)
+    return Report(tuple(_errors(rows, request, was)), tuple(_faults(rows, origin, request, was)))
 
 
 def system_rows(messages: Sequence[Row]) -> int:
     """Count the system messages a list begins with."""
-    return next((at for at, row in enumerate(messages) if role_of(row) not in SYSTEM_ROLES), len(messages))
+    for at, row in enumerate(messages):
+        if role_of(row) not in SYSTEM_ROLES:
+            return at
+    return len(messages)
 
 
 def neighbours(before: Sequence[Row]) -> frozenset[Pair]:
@@ -79,66 +84,74 @@ def neighbours(before: Sequence[Row]) -> frozenset[Pair]:
 def collides(one: Row, other: Row, known: frozenset[Pair] = frozenset()) -> bool:
     """Whether two rows in a row break the alternation of roles, and not because they already stood so."""
     role = one.get("role")
-    return (
-        role in {"user", "assistant"} and role == other.get("role") and (_identity(one), _identity(other)) not in known
-    )
+    if role != other.get("role") or role not in {"user", "assistant"}:
+        return False
+    return not known or (_identity(one), _identity(other)) not in known
 
 
 def _identity(row: Row) -> Any:
     """What makes a row the same one after its content was shortened: its calls, or else what it says."""
-    calls = calls_of(row)
-    return (row.get("role"), tuple(call.id for call in calls) if calls else row.get("content"))
+    return (row.get("role"), call_ids(row) or row.get("content"))
 
 
-def _errors(rows: Messages, before: Messages | None) -> Iterator[Problem]:
+def _errors(rows: Messages, request: int | None, was: int | None) -> Iterator[Problem]:
     if not rows:
         yield Problem("empty", None, "the list is empty")
     for at, row in enumerate(rows):
-        if role_of(row) not in ROLES:
+        if row.get("role") not in ROLES:  # whatever a frozen row holds can be looked up
             yield Problem("unknown_role", at, f"no provider knows the role {row.get('role')!r}")
-    for group in groups(rows):
+    for group in torn(rows):
         if group.orphan:
             yield Problem(
                 "orphan_result", group.start, f"the result {call_id(rows[group.start])!r} has no call before it"
             )
-        elif group.missing and not group.open:
+        elif not group.open:
             named = ", ".join(map(repr, group.missing))
             yield Problem("missing_result", group.start, f"no result follows for the call {named}")
-    if before is not None and current_user(rows) is None and current_user(before) is not None:
+    if was is not None and request is None:
         yield Problem("no_user", None, "no message of the user is left")
 
 
-def _faults(rows: Messages, before: Messages | None) -> Iterator[Problem]:
+def _faults(rows: Messages, before: Messages | None, request: int | None, was: int | None) -> Iterator[Problem]:
     yield from _alternation(rows, before or Messages())
     if before is None:
         return
     if rows[: system_rows(rows)] != before[: system_rows(before)]:
         yield Problem("system_changed", 0, "the system message is not what it was")
-    yield from _current_user(rows, before)
+    if request is not None and was is not None and rows[request] is not before[was]:
+        yield from _current_user(rows, before, request, was)
     yield from _open_calls(rows, before)
-    size, was = estimate_tokens(rows), estimate_tokens(before)
-    if size >= was:
-        yield Problem("not_smaller", None, f"about {size:,} tokens, no less than the {was:,} before")
+    if not _smaller(rows, before):
+        size, limit = estimate_tokens(rows), estimate_tokens(before)
+        yield Problem("not_smaller", None, f"about {size:,} tokens, no less than the {limit:,} before")
+
+
+def _smaller(rows: Messages, before: Messages) -> bool:
+    """Whether `rows` take fewer tokens; rows that are in both need not be estimated for that."""
+    known, kept = set(map(id, before)), set(map(id, rows))
+    if len(known) < len(before) or len(kept) < len(rows):  # one row twice: nothing cancels out so simply
+        return estimate_tokens(rows) < estimate_tokens(before)
+    put = estimate_tokens([row for row in rows if id(row) not in known])
+    return put < estimate_tokens([row for row in before if id(row) not in kept])
 
 
 def _alternation(rows: Messages, before: Messages) -> Iterator[Problem]:
-    known = neighbours(before)
-    spoken = [(at, row) for at, row in enumerate(rows) if role_of(row) not in SYSTEM_ROLES]
+    spoken = [(at, row) for at, row in enumerate(rows) if row.get("role") not in SYSTEM_ROLES]
     if spoken and role_of(spoken[0][1]) != "user":
         first = next((role_of(row) for row in before if role_of(row) not in SYSTEM_ROLES), "user")
         if first == "user":
             yield Problem(
                 "first_role", spoken[0][0], f"the conversation begins with a message of role {role_of(spoken[0][1])!r}"
             )
+    known: frozenset[Pair] | None = None
     for (_, one), (at, other) in pairwise(spoken):
-        if collides(one, other, known):
-            yield Problem("alternation", at, f"a second {role_of(other)} message in a row")
+        if collides(one, other):
+            known = neighbours(before) if known is None else known
+            if collides(one, other, known):
+                yield Problem("alternation", at, f"a second {role_of(other)} message in a row")
 
 
-def _current_user(rows: Messages, before: Messages) -> Iterator[Problem]:
-    was, now = current_user(before), current_user(rows)
-    if was is None or now is None:
-        return
+def _current_user(rows: Messages, before: Messages, now: int, was: int) -> Iterator[Problem]:
     if rows[now] not in _as_asked(before, was):
         yield Problem("current_user_changed", now, "the current user message is changed, or no longer a row of its own")
 
@@ -152,12 +165,7 @@ def _as_asked(before: Messages, was: int) -> tuple[Row, ...]:
 
 
 def _open_calls(rows: Messages, before: Messages) -> Iterator[Problem]:
-    pending = _pending(before)
-    if pending and _pending(rows) != pending:
+    pending = open_calls(before)
+    if pending and open_calls(rows) != pending:
         named = ", ".join(map(repr, pending))
         yield Problem("open_call_cut", None, f"the call {named} still waits for its result and is cut off")
-
-
-def _pending(messages: Messages) -> tuple[str, ...]:
-    found = groups(messages)
-    return found[-1].missing if found and found[-1].open else ()

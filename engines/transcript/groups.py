@@ -8,14 +8,16 @@ a result is *missing* one, and a group that is missing some at the very end of t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
 
-from .rows import call_id, calls_of
+from .rows import call_id, call_ids
 
-__all__ = ["Group", "groups"]
+__all__ = ["Group", "groups", "open_calls", "torn"]
+
+Cut = tuple[int, int, bool, tuple[str, ...]]
 
 
 @frozen
@@ -31,23 +33,63 @@ class Group:
 
 def groups(messages: Sequence[Mapping[str, Any]]) -> tuple[Group, ...]:
     """Cut a list into its groups, in order; together they cover every row once."""
-    found: list[Group] = []
+    end = len(messages)
+    return tuple(
+        [
+            Group(start, stop, orphan, missing, bool(missing) and stop == end)
+            for start, stop, orphan, missing in _cuts(messages)
+        ]
+    )
+
+
+def torn(messages: Sequence[Mapping[str, Any]]) -> tuple[Group, ...]:
+    """Only the groups that are not whole: orphans, and those that are missing results, open or not."""
+    end = len(messages)
+    return tuple(
+        [
+            Group(start, stop, orphan, missing, bool(missing) and stop == end)
+            for start, stop, orphan, missing in _cuts(messages)
+            if orphan or missing
+        ]
+    )
+
+
+def open_calls(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The ids of the calls whose tools still run: those that the last group of the list is missing."""
+    at = len(messages) - 1
+    while at >= 0 and call_id(messages[at]) is not None:
+        at -= 1
+    if at < 0:
+        return ()
+    calls = call_ids(messages[at])
+    if not calls:
+        return ()
+    stop, missing = _results(messages, at + 1, calls)
+    return missing if stop == len(messages) else ()
+
+
+def _cuts(messages: Sequence[Mapping[str, Any]]) -> Iterator[Cut]:
+    """Start, stop, orphan, missing of every group."""
     at, end = 0, len(messages)
     while at < end:
-        calls = calls_of(messages[at])
+        row = messages[at]
+        calls = call_ids(row)
         if calls:
-            stop, missing = _results(messages, at + 1, Counter(call.id for call in calls))
-            found.append(Group(at, stop, missing=missing, open=bool(missing) and stop == end))
+            stop, missing = _results(messages, at + 1, calls)
+            yield at, stop, False, missing
             at = stop
         else:
-            found.append(Group(at, at + 1, orphan=call_id(messages[at]) is not None))
+            yield at, at + 1, call_id(row) is not None, ()
             at += 1
-    return tuple(found)
 
 
-def _results(messages: Sequence[Mapping[str, Any]], at: int, wanted: Counter[str]) -> tuple[int, tuple[str, ...]]:
+def _results(messages: Sequence[Mapping[str, Any]], at: int, calls: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
     """Follow the results that answer the wanted calls; each call is answered once."""
-    while at < len(messages):
+    end = len(messages)
+    if len(calls) == 1:  # nearly all are
+        return (at + 1, ()) if at < end and call_id(messages[at]) == calls[0] else (at, calls)
+    wanted = Counter(calls)
+    while at < end:
         answered = call_id(messages[at])
         if answered is None or not wanted[answered]:
             break

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["ROLES", "SYSTEM_ROLES", "Call", "call_id", "calls_of", "images_in", "own_text", "role_of", "text_of"]
+__all__ = ["ROLES", "SYSTEM_ROLES", "Call", "call_id", "call_ids", "calls_of", "images_in", "own_text", "role_of", "text_of"]
 
 SYSTEM_ROLES = frozenset({"system", "developer"})
 ROLES = SYSTEM_ROLES | {"user", "assistant", "tool", "function"}
@@ -18,6 +18,7 @@ ROLES = SYSTEM_ROLES | {"user", "assistant", "tool", "function"}
 
 _IMAGE_TYPES = frozenset({"image", "image_url", "input_image"})
 _IMAGE_KEYS = ("image_url", "image", "source")
+_OBJECT = (dict, Mapping)  # nearly all are dicts, and to tell that costs a tenth
 _DATA_URL = 256  # a longer string that begins with `data:` is a file, not text
 _ENCODED = 2000
 
@@ -64,25 +65,42 @@ def calls_of(row: Mapping[str, Any]) -> tuple[Call, ...]:
     if row.get("role") != "assistant":
         return ()
     calls = row.get("tool_calls")
-    found = [_call(call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, (list, tuple)) else []
+    found = [_call(call) for call in calls if isinstance(call, _OBJECT)] if isinstance(calls, (list, tuple)) else []
     legacy = row.get("function_call")
-    if isinstance(legacy, Mapping):
+    if legacy is not None and isinstance(legacy, _OBJECT):
         call = _call({"function": legacy})
         found.append(call._replace(id=f"function:{call.name}"))
     return tuple(found)
+
+
+def call_ids(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids of `calls_of(row)`, without looking at what is called."""
+    if row.get("role") != "assistant":
+        return ()
+    calls = row.get("tool_calls")
+    found = (
+        tuple([_text(call.get("id")) for call in calls if isinstance(call, _OBJECT)])
+        if calls and isinstance(calls, (list, tuple))
+        else ()
+    )
+    legacy = row.get("function_call")
+    if legacy is not None and isinstance(legacy, _OBJECT):
+        return (*found, f"function:{_call({'function': legacy}).name}")
+    return found
 
 
 def call_id(row: Mapping[str, Any]) -> str | None:
     """Return the id of the call a tool message answers, or None where the row is no result."""
     role = row.get("role")
     if role == "tool":
-        return _text(row.get("tool_call_id"))
+        answered = row.get("tool_call_id")
+        return answered if type(answered) is str else _text(answered)
     return f"function:{_text(row.get('name'))}" if role == "function" else None
 
 
 def _call(call: Mapping[str, Any]) -> Call:
     function = call.get("function")
-    inner = function if isinstance(function, Mapping) else call
+    inner = function if isinstance(function, _OBJECT) else call
     arguments = inner.get("arguments", "")
     if not isinstance(arguments, str):
         arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)

@@ -43,8 +43,12 @@ def estimate_text(text: str) -> int:
 
 def _estimate(row: Mapping[str, Any]) -> int:
     content = row.get("content")
-    size = _bytes(text_of(row)) if content else 0
-    tokens = _ROW + (0 if isinstance(content, str) else images_in(content) * IMAGE_TOKENS)
+    tokens = _ROW
+    if isinstance(content, str):
+        size = _bytes(content)
+    else:
+        size = _bytes(text_of(row)) if content else 0
+        tokens += images_in(content) * IMAGE_TOKENS if content else 0
     for call in calls_of(row):
         size += _bytes(call.id) + _bytes(call.name) + _bytes(call.arguments)
         tokens += _CALL

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from bridges.hermes import place, settings
+from bridges.hermes import blocks, place
 from bridges.hermes.runtime import shut_down
 from tests.hermes_adapter.desk import Engines
 from tests.hermes_adapter.fakes import Fake
@@ -20,7 +20,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engines]:
     made = Engines()
     monkeypatch.delenv("HERMES_DATASPACE", raising=False)
     monkeypatch.setattr(place, "host_config", made.config)
-    monkeypatch.setattr(settings, "_said", set())
+    monkeypatch.setattr(blocks, "_said", set())
     monkeypatch.setattr(Fake, "plan", None)
     shut_down()
     yield made

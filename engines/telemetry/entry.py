@@ -1,0 +1,191 @@
+"""One entry of the episodic log: what it holds, and what becomes of a payload that is none.
+
+Pure: times, locks and files are the log's business (`engines.telemetry.log`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from math import isfinite
+from typing import Any
+
+from engines.compressor.redact import redact_all
+
+from .kinds import KINDS
+from .tools import arguments, failed, hook_call, is_hook, label
+
+__all__ = ["MALFORMED", "Entry", "Redact", "complete", "malformed", "moment", "tool_entry", "weighed"]
+
+Entry = dict[str, Any]
+Redact = Callable[[Sequence[str]], list[str]]
+"""Takes secrets out of texts."""
+
+MALFORMED = "hook:malformed_payload"
+"""The action of an entry that stands for a payload which is none."""
+
+_ACTION, _DETAIL, _PAYLOAD = 200, 500, 200  # the most characters
+_SLACK = 2_000  # characters past the limit that are looked at for secrets, lest half of one is left
+_TEXTS = ("skill", "action", "detail", "reflection")
+_NUMBERS = {"pain_score": (2, 7), "importance": (5, 5), "confidence": (0.5, 0.5)}  # defaults: success, failure
+
+
+class _NotAnEntryError(ValueError):
+    """The payload is none."""
+
+
+def complete(payload: Any, redact: Redact = redact_all) -> Entry:
+    """The payload as an entry with all keys, secrets taken out; `timestamp` and `source` as far as they were given.
+
+    A payload is a mapping of the schema, a mapping as tool hooks get it, or either as JSON text.  Anything else becomes
+    the entry that says so.
+    """
+    try:
+        told = _mapping(payload)
+        if is_hook(told):
+            call = hook_call(told)
+            if call is None:
+                raise _NotAnEntryError
+            return tool_entry(*call, redact=redact)
+        return _cut(_checked(told), redact)
+    except (_NotAnEntryError, RecursionError):
+        return malformed(payload, redact)
+
+
+def malformed(payload: Any, redact: Redact = redact_all) -> Entry:
+    """The entry for a payload that is none; it shows at most 200 characters of it."""
+    if isinstance(payload, bytes):
+        text = payload.decode("utf-8", "replace")
+    elif isinstance(payload, str):
+        text = payload
+    else:
+        text = _shown(payload)
+    told = weighed("malformed", skill="hook", action=MALFORMED, detail="")
+    told["reflection"] = "What a hook was given could not be read, so what happened there is not known."
+    shown = redact([text[: _PAYLOAD + _SLACK]])[0][:_PAYLOAD]
+    return {**told, "detail": shown}
+
+
+def weighed(kind: str, **told: Any) -> Entry:
+    """An entry of one of our own kinds, with its importance, pain and outcome."""
+    weight = KINDS[kind]
+    entry: Entry = {"skill": "", "action": "", "result": weight.result, "detail": "", "reflection": "", "confidence": 0.5}
+    entry |= {"pain_score": weight.pain, "importance": weight.importance, "evidence_ids": []}
+    return {**entry, **told}
+
+
+def tool_entry(
+    tool: str,
+    args: str | dict[str, Any],
+    status: str,
+    result: str,
+    *,
+    evidence: Sequence[str] = (),
+    redact: Redact = redact_all,
+) -> Entry:
+    """The entry for a tool call, or the one for arguments that are none."""
+    named = arguments(args)
+    if named is None:
+        return {**malformed(args, redact), "evidence_ids": list(evidence)}
+    bad = failed(status, result)
+    what = label(tool, named)
+    how = f"failed ({status})" if bad and status else "failed" if bad else "went well"
+    entry = weighed(
+        "tool-failed" if bad else "tool", skill=tool, action=what, detail=result, evidence_ids=list(evidence)
+    )
+    entry["reflection"] = f"{what} {how}"
+    return _cut(entry, redact)
+
+
+def moment(text: Any) -> datetime | None:
+    """The instant that a timestamp names, in UTC; None for one without an offset, or that is none."""
+    if not isinstance(text, str):
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+        return None if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+# -- inside -----------------------------------------------------------------------------------------------------------
+
+
+def _mapping(payload: Any) -> Mapping[Any, Any]:
+    if isinstance(payload, (str, bytes)):
+        try:
+            payload = json.loads(payload)
+        except (ValueError, RecursionError) as error:
+            raise _NotAnEntryError from error
+    if not isinstance(payload, Mapping) or not payload or not all(isinstance(name, str) for name in payload):
+        raise _NotAnEntryError
+    return payload
+
+
+def _checked(told: Mapping[str, Any]) -> Entry:
+    """All keys of the schema, defaults where there are none; raises for what cannot stand there."""
+    entry = dict(told)
+    for name in _TEXTS:
+        entry[name] = _text(name, told.get(name))
+    if not any(entry[name] for name in _TEXTS):
+        raise _NotAnEntryError  # it says nothing
+    result = entry["result"] = told.get("result") or "success"
+    if result not in {"success", "failure"}:
+        raise _NotAnEntryError
+    for name, defaults in _NUMBERS.items():
+        entry[name] = _number(told.get(name), defaults[result == "failure"])
+    evidence = told.get("evidence_ids") or []
+    if not isinstance(evidence, (list, tuple)) or not all(isinstance(one, str) for one in evidence):
+        raise _NotAnEntryError
+    entry["evidence_ids"] = list(evidence)
+    if not isinstance(told.get("source") or {}, Mapping):
+        raise _NotAnEntryError
+    return entry
+
+
+def _text(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if name == "detail" and isinstance(value, (Mapping, list, tuple)):
+        return _shown(value)
+    raise _NotAnEntryError
+
+
+def _number(value: Any, default: float) -> float:
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+        raise _NotAnEntryError
+    return value
+
+
+def _shown(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, TypeError, RecursionError):
+        return repr(value)[: _DETAIL + _SLACK]
+
+
+def _cut(entry: Entry, redact: Redact) -> Entry:
+    """Secrets first, for half of one is not known as one; then to length.  What an entry has beside the schema stays."""
+    limits = {"action": _ACTION, "detail": _DETAIL}
+    texts = [entry[name][: limits[name] + _SLACK] if name in limits else entry[name] for name in _TEXTS]
+    clean = dict(zip(_TEXTS, redact(texts), strict=True))
+    more = {name: _clean(value, redact) for name, value in entry.items() if name not in clean}
+    return {**entry, **more, **{name: text[: limits.get(name)] for name, text in clean.items()}}
+
+
+def _clean(value: Any, redact: Redact) -> Any:
+    """The same without secrets, at any depth, and with nothing in it that JSON lacks."""
+    if isinstance(value, str):
+        return redact([value])[0] if len(value) > 8 else value
+    if isinstance(value, Mapping):
+        return {str(name): _clean(one, redact) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_clean(one, redact) for one in value]
+    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
+        return value
+    return redact([str(value)])[0]

@@ -1,0 +1,97 @@
+"""A file that others append to and rewrite as well: the lock, the right file under it, whole lines."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # a system without it: writers of one process still take turns
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["LockedFile", "locked"]
+
+_TRIES = 1_000
+_PIECE = 65_536  # bytes that are read at once on the way back to the beginning of the last line
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[LockedFile]:
+    """The file, made if there is none, under an exclusive lock on itself.  Waits for whoever holds it.
+
+    A tool that rewrites the file by renaming another to its name leaves those that waited with the lock of a file
+    that is gone; so the name is looked at again under the lock.
+    """
+    for _ in range(_TRIES):
+        fd = _opened(path)
+        try:
+            if fcntl is not None:
+                fcntl.flock(fd, fcntl.LOCK_EX)
+            if _still(path, fd):
+                yield LockedFile(fd)
+                return
+        finally:
+            os.close(fd)  # lets go of the lock
+    raise OSError(f"{path} is replaced again and again, faster than it can be written to")
+
+
+def _opened(path: Path) -> int:
+    flags = os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+    try:
+        pipe = stat.S_ISFIFO(path.stat().st_mode)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pipe = False
+    return os.open(path, flags | (os.O_WRONLY if pipe else os.O_RDWR), 0o600)
+
+
+def _still(path: Path, fd: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+class LockedFile:
+    """What may be done to the file while it is locked."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.state = os.fstat(fd)
+        self._regular = stat.S_ISREG(self.state.st_mode)
+
+    def last_line(self) -> bytes:
+        """The last line, without its end; empty where there is none, or where nothing can be read (a pipe)."""
+        end, tail = self.state.st_size if self._regular else 0, b""
+        while end > 0 and b"\n" not in tail.rstrip(b"\n"):
+            start = max(0, end - _PIECE)
+            tail = os.pread(self._fd, end - start, start) + tail
+            end = start
+        return tail.rstrip(b"\n").rpartition(b"\n")[2]
+
+    def mend(self) -> None:
+        """End a line that another writer was kept from ending, so that it takes none of ours with it."""
+        size = os.fstat(self._fd).st_size
+        if self._regular and size and os.pread(self._fd, 1, size - 1) != b"\n":
+            os.write(self._fd, b"\n")
+
+    def write(self, line: bytes) -> None:
+        """Append a line with one write.  Where it does not fit whole, nothing of it stays, and an `OSError` is raised."""
+        done = os.write(self._fd, line)
+        if done == len(line):
+            return
+        try:
+            while done < len(line):  # a signal came in between, or the disk is full, which the next write says
+                done += os.write(self._fd, line[done:])
+        except OSError:
+            if self._regular:
+                os.ftruncate(self._fd, os.fstat(self._fd).st_size - done)
+            raise
+
+    def size(self) -> int:
+        """Bytes in it now."""
+        return os.fstat(self._fd).st_size

@@ -1,0 +1,131 @@
+"""Reading what is said of a tool call: its arguments, what it was about, whether it failed.
+
+Hosts differ in spelling (`filePath`, `file_path`) and in where a failure shows: in a status, or in the result itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["arguments", "failed", "hook_call", "is_hook", "label", "snake", "subject"]
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SUBJECTS = (
+    *("file_path", "path", "notebook_path", "new_path", "filename", "file", "directory"),
+    *(
+        "command",
+        "cmd",
+        "script",
+        "url",
+        "uri",
+        "pattern",
+        "query",
+        "name",
+        "skill",
+        "goal",
+        "task",
+        "prompt",
+        "action",
+    ),
+)
+"""What a call is about, in the order in which it is looked for; `raw` is what a host could not read itself."""
+
+_FINE = frozenset({"", "ok", "success", "succeeded", "completed", "done"})
+_SMALL = 2_000  # characters up to which a result is read whole
+_AT_HEAD = re.compile(r'\{\s*"success"\s*:\s*false|\{\s*"error"\s*:\s*(?!null|""|false)\S')
+_AT_TAIL = re.compile(
+    r'(?<!\\)"exit_?[cC]ode"\s*:\s*-?[1-9]\d*\s*(?:,\s*"\w+"\s*:\s*(?:null|""|false|true|\d+)\s*)*\}\s*$'
+)
+
+
+def snake(name: str) -> str:
+    """A name as Python spells it: `filePath` and `file-path` become `file_path`."""
+    return _HUMP.sub("_", name).replace("-", "_").replace(" ", "_").lower()
+
+
+def arguments(args: Any) -> dict[str, Any] | None:
+    """A call's arguments by name, in one spelling; `args` is a mapping or JSON text, nothing at all is no arguments.
+
+    None: they are not what arguments look like.
+    """
+    if isinstance(args, (str, bytes)):
+        if not args.strip():
+            return {}
+        try:
+            args = json.loads(args)
+        except (ValueError, RecursionError):
+            return None
+    if args is None:
+        return {}
+    if not isinstance(args, Mapping):
+        return None
+    return {snake(str(name)): value for name, value in args.items()}
+
+
+def subject(args: Mapping[str, Any]) -> str:
+    """What a call is about: the file, the command, the address; `args` in one spelling."""
+    for name in _SUBJECTS:
+        value = args.get(name)
+        if isinstance(value, str) and value.strip():
+            return " ".join(value.split())
+    return ""
+
+
+def label(tool: str, args: Mapping[str, Any]) -> str:
+    """A call in a few words, alike for calls that do the same."""
+    about = subject(args)
+    return f"{tool}: {about}" if about else tool
+
+
+def failed(status: str, result: str) -> bool:
+    """Whether a call failed: by its status or, as some tools tell it, in a result that is a JSON object.
+
+    Of a long result only the two ends are looked at, for this is asked on the run loop's time.
+    """
+    if status.lower() not in _FINE:
+        return True
+    if not result.startswith("{"):
+        return False
+    if len(result) > _SMALL:
+        return bool(_AT_HEAD.match(result) or _AT_TAIL.search(result, len(result) - 200))
+    try:
+        told = json.loads(result)
+    except (ValueError, RecursionError):
+        return False
+    return _tells_failure(told)
+
+
+def _tells_failure(told: Any) -> bool:
+    if not isinstance(told, Mapping):
+        return False
+    code = told.get("exit_code", told.get("exitCode", 0))
+    fell = isinstance(code, int) and not isinstance(code, bool) and code != 0
+    stopped = any(told.get(name) is True for name in ("is_error", "isError", "interrupted"))
+    return told.get("success") is False or bool(told.get("error")) or stopped or fell
+
+
+# -- what a hook is given on its way ----------------------------------------------------------------------------------
+
+
+def is_hook(payload: Mapping[Any, Any]) -> bool:
+    """Whether a payload is a hook's (it names a tool) and no entry (that would name an action)."""
+    return "action" not in payload and bool({"tool_name", "toolName", "tool-name"} & payload.keys())
+
+
+def hook_call(payload: Mapping[Any, Any]) -> tuple[str, str | dict[str, Any], str, str] | None:
+    """Tool, arguments, status and result of a hook's payload, however it is spelt; None: it is none."""
+    told = {snake(str(name)): value for name, value in payload.items()}
+    tool = told.get("tool_name")
+    if not isinstance(tool, str) or not tool.strip():
+        return None
+    args = told.get("tool_input", told.get("args"))
+    if args is not None and not isinstance(args, (str, dict)):
+        return None
+    answer = told.get("tool_response", told.get("tool_result", told.get("result", "")))
+    if not isinstance(answer, (str, Mapping, list, type(None))):
+        return None
+    result = answer if isinstance(answer, str) else "" if answer is None else json.dumps(answer, default=str)
+    return tool, args or "", str(told.get("status") or ""), result

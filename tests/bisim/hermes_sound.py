@@ -1,0 +1,120 @@
+"""What makes a step unsound: the named weaknesses, found in what a side reports, with nothing of the guard's own code.
+
+They are the only licence for a difference between the two sides where the guard repairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from engines.transcript import check
+from tests.bisim.hermes_side import Report, Rows
+from tests.bisim.hermes_summary import USELESS
+
+__all__ = ["NAMES", "problems", "weaknesses"]
+
+_BY_CODE = {
+    "orphan_result": "orphans a result",
+    "missing_result": "orphans a call",
+    "open_call_cut": "cuts off an open call",
+    "not_smaller": "grows the list",
+    "current_user_changed": "merges or loses the request",
+    "no_user": "merges or loses the request",
+}
+RULE = "breaks a transcript rule"
+NAMES = (
+    "raises", RULE, *dict.fromkeys(_BY_CODE.values()),
+    "counts a compaction by hand as a strike",
+    *(f"takes a summary: {mood}" for mood in USELESS),
+    "goes on in another session",
+    # found later, each with a test of its own
+    "drops rows and puts in no summary", "counts what the host has dropped", "misreads a report",
+    "keeps the mark of stored rows", "sends what is not said any more",
+)  # fmt: skip
+"""Every weakness, as it is counted."""
+SUMMARY = "[CONTEXT COMPACTION"
+
+
+def weaknesses(report: Report, mood: str, strikes: int, *, verifies: bool) -> set[str]:
+    """What was unsound in a step of the built-in; `strikes` and `verifies` are its counter and its mark after it."""
+    return set(_found(report, mood, strikes, verifies))
+
+
+def _found(report: Report, mood: str, strikes: int, verifies: bool) -> Iterator[str]:
+    if report.raised:
+        yield "raises"
+    if report.misread:
+        yield "misreads a report"
+    if report.before is None:
+        return
+    if report.changed and not report.late:
+        yield RULE
+    if report.manual and (strikes > report.strikes or (report.taken and verifies)):
+        yield "counts a compaction by hand as a strike"
+    if report.late and report.done is not None:
+        yield "goes on in another session"
+    done = report.done
+    if done is None or report.aborted or done == report.before:
+        return
+    for code in problems(done, report.before):
+        yield _BY_CODE.get(code, code if code in NAMES else RULE)
+    if report.made and not summaries(done, report.before):
+        yield "drops rows and puts in no summary"
+    if report.made and report.dropped:
+        yield "counts what the host has dropped"
+    if report.made and mood in USELESS and not report.fallback:
+        yield f"takes a summary: {mood}"
+
+
+def problems(done: Rows, before: Rows) -> list[str]:
+    """What is wrong with a list that came of another one: codes of `check`, and rules of the host's own."""
+    report = check(_without_note(_unmarked(done), before), _unmarked(before))
+    found = [problem.code for problem in (*report.errors, *report.faults)]
+    found += _naive(done, before)
+    if any("_db_persisted" in row for row in done):
+        found.append("keeps the mark of stored rows")
+    sent = [(row["api_content"], row.get("content")) for row in before if "api_content" in row]
+    if any("api_content" in row and (row["api_content"], row.get("content")) not in sent for row in done):
+        found.append("sends what is not said any more")
+    return found
+
+
+def summaries(done: Rows, before: Rows) -> list[str]:
+    """The texts with a summary that were not there before."""
+    known = [str(row.get("content")) for row in before]
+    return [text for row in done if SUMMARY in (text := str(row.get("content"))) and text not in known]
+
+
+def _naive(done: Rows, before: Rows) -> Iterator[str]:
+    """Pairs of calls and results once more, by hand: each result answers a call before it, no call is answered twice."""
+    open_calls: list[Any] = []
+    known = [row.get("tool_call_id") for row in before if _strays(row, before)]
+    for row in done:
+        if row.get("role") == "tool":
+            if row.get("tool_call_id") in open_calls:
+                open_calls.remove(row["tool_call_id"])
+            elif row.get("tool_call_id") not in known:
+                yield "orphan_result"
+        for call in row.get("tool_calls") or ():
+            open_calls.append(call.get("id"))
+
+
+def _strays(row: dict[str, Any], rows: Rows) -> bool:
+    """Whether a result has no call anywhere."""
+    if row.get("role") != "tool":
+        return False
+    return not any(call.get("id") == row.get("tool_call_id") for one in rows for call in one.get("tool_calls") or ())
+
+
+def _unmarked(rows: Rows) -> Rows:
+    return [{key: value for key, value in row.items() if key != "_db_persisted"} for row in rows]
+
+
+def _without_note(rows: Rows, before: Rows) -> Rows:
+    """The built-in says in the system message that it has been; that is meant to be."""
+    if rows and before and rows[0].get("role") == "system" == before[0].get("role"):
+        now, was = rows[0].get("content"), before[0].get("content")
+        if isinstance(now, str) and isinstance(was, str) and now.startswith(was):
+            return [{**rows[0], "content": was}, *rows[1:]]
+    return rows
