@@ -75,6 +75,8 @@ class Compressions(Verdicts):
             offer.winner.commit()
         if self.cell is not None:
             self.cell.happen(OfferCommitted(self.cell.sid))
+        if self.aides is not None:
+            self.aides.compacted()
 
     # -- the question -------------------------------------------------------------------------------------------------
 

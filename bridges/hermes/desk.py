@@ -18,6 +18,8 @@ from engines.loop.events import Event, SessionEnded
 from engines.supervisor import supervised
 
 from .cell import Cell, Waiter
+from .crew import Crew
+from .settings import Settings
 
 __all__ = ["Desk"]
 
@@ -31,12 +33,18 @@ class Desk(Loop):
         super().__init__(me, Policy(owned=False), clock=time.monotonic)
         self._cells: dict[str, Cell] = {}
         self._plugged: dict[str, list[Facet]] = {}
+        self.crew = Crew(me)
 
-    def adopt(self, cell: Cell, boots: dict[str, Boot]) -> None:
-        """Show a conversation from now on, and plug in the engines that are to serve it, by actor name."""
+    def adopt(self, cell: Cell, boots: dict[str, Boot], settings: Settings | None = None) -> None:
+        """Show a conversation from now on, and plug in the engines that are to serve it, by actor name.
+
+        The observers that its settings want are plugged in, too, where they are not yet.
+        """
         if cell.sid in self._cells:
             return
         self._cells[cell.sid] = cell
+        if settings is not None:
+            self.crew.join(cell.sid, settings)
         cell.show_all()
         with self.me.turn():
             self._draw(cell)
@@ -60,9 +68,9 @@ class Desk(Loop):
 
         self.me.later(put)
 
-    def finish(self, cell: Cell) -> None:
+    def finish(self, cell: Cell, reason: str = "") -> None:
         """Nobody can come for this conversation any more."""
-        self.me.later(partial(cell.happen, SessionEnded(cell.sid)))
+        self.me.later(partial(cell.happen, SessionEnded(cell.sid, reason)))
         self.draw(cell)
 
     def unplug(self, sid: str) -> None:

@@ -8,9 +8,6 @@ reset, a start of something else, the hook for the real end, or the end of the a
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Mapping
-from pathlib import PurePath
 from typing import Any
 
 from engines.loop.events import ContextReleased, SessionDescribed, SessionEnded, SessionRotated, TranscriptReplaced
@@ -179,6 +176,6 @@ class Sessions(Place):
         self.runtime = None
         self.host_id = ""
         self.ending, self.final = False, ""
+        self._dismiss(reason)  # while they may still say something
         if cell is not None:
             cell.happen(SessionEnded(cell.sid, reason))
-        self._dismiss(reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,12 +14,14 @@ from attrs import frozen
 from dataspace import Facet
 from engines.loop.events import BudgetChanged, UsageRead
 from engines.loop.policy import Accept, kind_of
+from engines.telemetry.profile import resolve_profile
 
 from . import builtin as host_compressor
 from .aides import Aides
 from .cell import Cell
 from .guard import judge, strictly
 from .hooks import known
+from .host import home
 from .hosted import Hosted, without_secrets
 from .own import Own
 from .runtime import Runtime, current_runtime
@@ -190,10 +193,10 @@ class Place:
         length, threshold = self.budget()
         told = {name: str(self.session.get(name) or "") for name in ("model", "platform", "provider")}
         told["model"] = told["model"] or str(self.read("model") or "")
-        home = self.session["home"] = self.session.get("home") or current_home()
-        told["profile"] = resolve_profile(os.environ, home)
+        where = self.session["home"] = self.session.get("home") or _home()
+        told["profile"] = resolve_profile(os.environ, where)
         limits = {"context_length": length, "threshold": threshold}
-        started = {**told, **limits, "home": home or None, "host_session": self.host_id or None}
+        started = {**told, **limits, "home": where or None, "host_session": self.host_id or None}
         cell = Cell(started, self.kinds, self.settings.deadline, strictly)
         cell.judges = {cell.names[kind]: self.judge(hosted) for kind, hosted in self.hosted.items()}
         self.runtime = None
@@ -219,6 +222,15 @@ class Place:
 
 def _draw(desk: Any, cell: Cell) -> None:
     desk.draw(cell)
+
+
+def _home() -> str:
+    """The home that is current on this thread; empty where nobody can tell."""
+    try:
+        return str(home())
+    except Exception as error:  # noqa: BLE001 - without a host, or with one that is broken
+        log.debug("there is no home: %r", error)
+        return ""
 
 
 def _whole(value: Any) -> int:

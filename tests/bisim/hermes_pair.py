@@ -222,7 +222,8 @@ def _seen(side: Side) -> dict[str, Any]:
         if isinstance(value, PLAIN) and name not in NOT_SEEN
     }
     stored = {} if side.store is None else {"cooldowns": side.store.cooldowns, "streaks": side.store.streaks}
-    status = side.engine.get_status()
+    # The built-in has no status while its reading is no number.
+    status = side.engine.get_status() if type(side.engine.last_prompt_tokens) is int else {}
     told = {f"status {name}": status.get(name) for name in ("last_prompt_tokens", "compression_count", "usage_percent")}
     resting = side.engine.get_active_compression_failure_cooldown()
     return {**seen, **kept, **copy.deepcopy(stored), **told, "resting": resting, "session": side.session}
