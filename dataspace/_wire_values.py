@@ -20,6 +20,7 @@ __all__ = [
     "TAG",
     "Value",
     "WireError",
+    "bounded",
     "exact",
     "fields_of",
     "guarded",
@@ -148,6 +149,14 @@ def inside(step: str, fn: Callable[..., T], *args: Any) -> T:
         return fn(*args)
     except WireError as error:
         raise error.inside(step) from None
+
+
+def bounded(fn: Callable[..., T], *args: Any) -> T:
+    """`fn(*args)`, for which something may be nested more deeply than the stack reaches."""
+    try:
+        return fn(*args)
+    except RecursionError:
+        raise WireError("nested too deeply") from None
 
 
 def guarded(fn: Callable[[Any], Any], value: Any) -> Any:

@@ -114,13 +114,14 @@ class _Tap:
 
     def open(self, note: Callable[[_Raw], object]) -> None:
         held = [
-            (PUBLISH, None, record.fact)
+            part
             for index in self._core._indexes.values()
             for record in index.standing.values()
             for _ in range(record.count)
+            for part in (PUBLISH, None, record.fact)
         ]
         if held:
-            note((next(self._core._turn_numbers), None, "", held, ()))
+            note((self._number(), None, "", (), *held))
         self._notes.append(note)
         self._core._release = self._release  # type: ignore[method-assign]
         self._core._wrapped = True
@@ -136,10 +137,11 @@ class _Tap:
         n = self._number()
         queue = self._queue
         before = len(queue)
-        # A handle's fact may get newer readings; all else of what is acted on stays as it is.
-        done = []
+        # A handle's fact may get newer readings; all else of what is acted on stays as it is.  The note is flat, for what
+        # is kept is looked at by the garbage collector, and that is a good part of what recording costs.
+        done: list[Any] = []
         for op, what in actions:
-            done.append((op, what, what.record.fact if op is PUBLISH or op is RETRACT else None))
+            done += (op, what, what.record.fact if op is PUBLISH or op is RETRACT else None)
         if cause is None:
             earlier, mine = None, _new(Cause, (0, None, "outside", None, n))
         else:
@@ -148,19 +150,20 @@ class _Tap:
         self._inner(actor, actions, mine)
         new = len(queue) - before
         told = () if not new else (queue[-1],) if new == 1 else tuple([queue[position] for position in range(-new, 0)])
-        raw = (n, earlier, actor.name, done, told)
+        raw = (n, earlier, actor.name, told, *done)
         for note in self._notes:
             note(raw)
 
 
 _new = tuple.__new__  # half the time of a named tuple's own
-_Raw = tuple[int, int | None, str, list[tuple[Op, Any, Any]], tuple[Delivery, ...]]
+_Raw = tuple[Any, ...]
+"""Number, cause, actor, deliveries, then three items for each action: what kind, on what, and the fact."""
 
 
 def _turn(raw: _Raw, at: float | None) -> Turn:
-    n, cause, actor, done, told = raw
+    n, cause, actor, told, *done = raw
     news = tuple([_told(item) for item in told if item[0] is not CALL])
-    return Turn(n, cause, actor, tuple([_plain(*action) for action in done]), news, at)
+    return Turn(n, cause, actor, tuple(map(_plain, done[::3], done[1::3], done[2::3])), news, at)
 
 
 def _plain(op: Op, what: Any, fact: Any) -> Action:

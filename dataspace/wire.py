@@ -29,6 +29,7 @@ from ._wire_values import (
     TAG,
     Value,
     WireError,
+    bounded,
     exact,
     fields_of,
     guarded,
@@ -66,17 +67,11 @@ class Wire:
 
     def dump(self, fact: Any) -> dict[str, Any]:
         """The fact as an object of plain JSON."""
-        try:
-            return self._dump_fact(fact)
-        except RecursionError:
-            raise WireError("nested too deeply") from None
+        return bounded(self._dump_fact, fact)
 
     def dump_value(self, value: Any) -> Any:
         """A fact, or whatever a fact may hold, as plain JSON that says of itself what it is."""
-        try:
-            return self._dump(value)
-        except RecursionError:
-            raise WireError("nested too deeply") from None
+        return bounded(self._dump, value)
 
     def _dump_fact(self, fact: Any) -> dict[str, Any]:
         cls = type(fact)
@@ -113,17 +108,11 @@ class Wire:
 
     def load(self, data: Any) -> Any:
         """The fact that `data` says; what `dump` gave comes back equal, type by type."""
-        try:
-            return self._load_fact(data, object)
-        except RecursionError:
-            raise WireError("nested too deeply") from None
+        return bounded(self._load_fact, data, object)
 
     def load_value(self, data: Any) -> Any:
         """What `dump_value` gave."""
-        try:
-            return self._load_any(data, Any)
-        except RecursionError:
-            raise WireError("nested too deeply") from None
+        return bounded(self._load_any, data, Any)
 
     def _load_fact(self, data: Any, wanted: type) -> Any:
         if type(data) is not dict:

@@ -41,6 +41,7 @@ __all__ = [
     "SkillRequired",
     "SkillTooLarge",
     "SnapshotFailed",
+    "SnapshotFound",
     "SnapshotSaved",
     "ToolCalled",
     "Transcript",
@@ -331,6 +332,17 @@ class SnapshotFailed:
     error: str
 
 
+@frozen
+class SnapshotFound:
+    """When this conversation began, a snapshot of an earlier one was there.  Nothing of it has been put into the context."""
+
+    sid: str
+    path: str
+    session: str = reading("")
+    reason: str = reading("")
+    at: float = reading(0.0)
+
+
 # -- what the host sends ----------------------------------------------------------------------------------------------
 
 
@@ -397,6 +409,7 @@ _ALL = (
         Noted,
         SnapshotSaved,
         SnapshotFailed,
+        SnapshotFound,
     ),
     *(TurnStarted, TurnEnded, Delegated, ToolCalled),
 )

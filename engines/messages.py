@@ -226,11 +226,26 @@ def _recognised(rows: Iterable[Any], like: tuple[Row, ...]) -> Iterable[Any]:
 
 
 def _equals(row: dict[Any, Any], frozen: Row) -> bool:
+    """`_same` for plain values and a row, quickly: most of what is in them is identical."""
     if len(row) != len(frozen):
         return False
     for key, item in frozen.items():
         now = row.get(key, ...)
-        if now is not item and not _same(now, item):
+        if now is item:
+            continue
+        kind = type(item)
+        if kind is tuple:
+            if type(now) is not list or len(now) != len(item):
+                return False
+            for one, other in zip(now, item, strict=True):
+                if one is not other and not (
+                    _equals(one, other) if type(one) is dict and type(other) is Row else _same(one, other)
+                ):
+                    return False
+        elif kind is Row:
+            if type(now) is not dict or not _equals(now, item):
+                return False
+        elif type(now) is not kind or now != item:
             return False
     return True
 
@@ -253,6 +268,8 @@ def _frozen_row(row: Any) -> Row:
 
 def _freeze(value: Any, depth: int) -> Any:
     kind = type(value)
+    if kind is dict:
+        return _freeze_dict(value, depth)
     if kind in _ATOMS or kind is Row:
         return value
     if isinstance(value, dict):

@@ -13,12 +13,15 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 collect_ignore = ["hermes/project"]  # the code base that a recorded session works on, with tests of its own
 
 # No deadlines: a slow machine is no counterexample.  `dev` draws the same examples every time, so that a red test stays
-# red while one looks at it; `deep` looks for new ones.
+# red while one looks at it; `deep` looks for new ones.  State machines that are quick take the profile `machines`: what
+# they draw is a whole program, which can go wrong in more ways than one value can.
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "dev")
 settings.register_profile("dev", max_examples=100, deadline=None, derandomize=True, database=None)
 settings.register_profile(
-    "deep", max_examples=3000, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "deep", max_examples=500, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+settings.load_profile(PROFILE)
+settings.register_profile("machines", max_examples=3000 if PROFILE == "deep" else settings().max_examples)
 
 
 def shared_directory() -> Path:

@@ -12,6 +12,7 @@ from engines.compressor import Limits, compact, plan_compaction, prompt_for
 from engines.compressor.outcome import PRUNED
 from engines.compressor.text import parse
 from engines.messages import Messages
+from engines.skills.wording import PRUNED as MARK
 from engines.transcript import (
     SUMMARY_END,
     SUMMARY_HEAD,
@@ -344,8 +345,7 @@ def test_s01_a_pruned_skill_names_itself_and_its_mark() -> None:
     worn = compacted(rows, 4_000)
     (line,) = [row["content"] for row in worn if row.get("tool_call_id") == "k"]
     assert line.startswith("[skill_view] name=docker-management (")
-    assert PRUNED == "[SKILL_PRUNED]"
-    assert PRUNED in line
+    assert line.endswith(MARK)
     folded = compacted([*rows[:4], *long_chat()[2:]], 4_000)
     assert f"docker-management {PRUNED}" in summary_of(folded)
 

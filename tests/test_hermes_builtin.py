@@ -207,7 +207,7 @@ def test_an_engine_by_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(third, "home", lambda: tmp_path)
     monkeypatch.setattr(third, "host_context", [Host()])
     monkeypatch.setattr(third, "_prototypes", {})
-    one, other = third_party("mine").front, third_party("mine").front
+    one, other = third_party("mine", 5.0).front, third_party("mine", 5.0).front
     assert one is not other
     assert one.lock is not other.lock
     assert {"on_session_end"} == set(hooks)
@@ -229,7 +229,7 @@ def test_a_plugin_without_an_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(third, "home", lambda: tmp_path)
     monkeypatch.setattr(third, "_prototypes", {})
     with pytest.raises(EngineNotFoundError, match=why):
-        third_party("theirs")
+        third_party("theirs", 5.0)
 
 
 def test_a_name_that_is_a_path_is_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ def test_a_name_that_is_a_path_is_no_name(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(third, "home", lambda: tmp_path)
     for name in ("..", "../..", "a/b"):
         with pytest.raises(EngineNotFoundError):
-            third_party(name)
+            third_party(name, 5.0)
 
 
 def test_all_engines_missing(engines: Engines, caplog: pytest.LogCaptureFixture) -> None:

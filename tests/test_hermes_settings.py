@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bridges.hermes import blocks, hooks, plugin, settings
+from bridges.hermes import blocks, hooks, plugin, settings, turns
 from bridges.hermes.hooks import _child_stopped
 from bridges.hermes.plateau import Plateau
 from bridges.hermes.runtime import Runtime, current_runtime, running, shut_down
@@ -139,7 +139,8 @@ def test_registering_again_is_as_good_as_once() -> None:
     assert first is second
     assert isinstance(first, ContextEngine)
     assert "dataspace" == first.name
-    assert {"pre_llm_call", "on_session_end", "on_session_finalize", "subagent_stop"} == set(contexts[1].hooks)
+    always = {"pre_llm_call", "post_llm_call", "on_session_end", "on_session_finalize", "post_tool_call"}
+    assert always | {"subagent_start", "subagent_stop"} == set(contexts[1].hooks)
     for hook in contexts[1].hooks.values():
         assert hook(session_id="s", turn_id="t", something="new", telemetry_schema_version=1) is None
     assert running() is None
@@ -158,12 +159,12 @@ def test_a_child_that_has_stopped_has_ended(engines: Engines) -> None:
 
 def test_turns_that_never_end_are_forgotten(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so many are remembered."""
-    monkeypatch.setattr(hooks, "MOST", 2)
+    monkeypatch.setattr(turns, "MOST", 2)
     engine = engines.started("compressor")
     for at in range(5):
         hooks._turn_opened(turn_id=f"t{at}")
         engine.get_active_compression_failure_cooldown()
-    assert 2 == len(hooks._turns)
+    assert 2 == len(turns._turns)
 
 
 # -- failures of our own ----------------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ def test_switched_off_it_is_the_built_in(engines: Engines, monkeypatch: pytest.M
 def test_a_tool_of_an_engine_that_is_at_work(engines: Engines) -> None:
     """It might wait for what its compaction holds: the model is told to try again."""
     engine = engines.started(FAKE)
-    engine.seat.hosted[FAKE].stuck = True
+    engine.seat.hosted[FAKE]._overdue.append("should_compress")
     assert "Unknown" in engine.handle_tool_call("look", {})
     assert [] == engine.get_tool_schemas()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from math import factorial
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dataspace.testing
+from benchmarks.measure import weigh
 from dataspace import CAPTURE, Appeared, Crashed, Dataspace, Facet, Heard, Vanished, where
 from dataspace.testing import (
     EndlessError,
@@ -28,6 +30,7 @@ from dataspace.testing import (
     replay,
     sample,
 )
+from dataspace.testing._search import Search
 
 
 @frozen
@@ -744,6 +747,63 @@ def test_states_differ_in_what_is_waited_for(fn: Callable[[int], Callable[[], ob
     """Turns asked for with `later` are told apart by the values in them; objects that are no values look alike."""
     alike = explore(partial(deferring, fn=lambda n: closing(Box(n)))).states
     assert alike < explore(partial(deferring, fn=fn)).states
+
+
+@frozen
+class Held:
+    """A frozen object, which what it holds can change within."""
+
+    what: Any
+
+
+@pytest.mark.parametrize(
+    "hold", [lambda log: (log,), Held, lambda log: Held(Held((1, log))), lambda log: partial(nothing, log)]
+)
+def test_what_cannot_change_may_hold_what_can(hold: Callable[[list[int]], Any]) -> None:
+    """An object that was looked at before is looked at again, if something in it may have changed meanwhile."""
+
+    def scenario(run: Run) -> None:
+        log: list[int] = []
+        holder = hold(log)
+        for n in (1, 2):
+            run.outside(f"s{n}", partial(log.append, n))
+        run.remembers(lambda: (Ping(1), holder, Ping(1)))
+
+    assert (2, 5) == (explore(scenario).schedules, explore(scenario).states)
+
+
+def test_equal_objects_make_equal_states() -> None:
+    """New objects that equal old ones make no new states, in the same run and in others."""
+
+    def scenario(run: Run) -> None:
+        seen: list[Held] = []
+        receivers(run, 4, lambda i, ping: seen.append(Held(Ping(ping.n, note=i))))
+        run.remembers(lambda: sorted(seen, key=repr), lambda: Held(Held(len(seen))))
+
+    assert (24, 17) == (explore(scenario).schedules, explore(scenario).states)
+
+
+def test_a_value_that_does_not_equal_itself_is_one_value() -> None:
+    """What is no number tells no states apart, or there would be no end of them."""
+
+    def scenario(run: Run) -> None:
+        run.outside("s", nothing, nothing)
+        run.remembers(lambda: Decimal("nan"))
+
+    assert 3 == explore(scenario).states
+
+
+def test_a_state_takes_little_room() -> None:
+    """So that millions of them can be counted: some hundred bytes each."""
+    count = 10
+
+    def searched() -> Search:
+        search = Search(partial(independent, count=count), hashing=True, longest=100)
+        search.exhaust(10_000)
+        return search
+
+    searched()
+    assert weigh(searched) <= 500 * (2**count + 1)
 
 
 def test_states_tell_apart_who_holds_what() -> None:

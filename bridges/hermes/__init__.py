@@ -6,12 +6,19 @@ The host holds one `ContextEngine` per agent and calls it on its own threads.  H
     host ──▶ adapter ──▶ seat ──▶ cell (the loop's `step`, on the calling thread) ──▶ desk (facts, in the daemon thread)
                           └─────▶ hosted engine (the built-in compressor by default), in charge or not
 
-`plugin` what the host loads · `adapter`, `fields` the host's side: methods, attributes · `hooks` turns and real ends ·
-`seat` one agent, made up of `place` (engines, attributes, conversation), `lifecycle` (sessions), `verdicts` (the cheap
-calls) and `calls` (compress) · `own`, `plateau` budget and meter · `cell` one conversation's state · `desk`, `runtime`
-the dataspace's side · `hosted` a context engine written for the host, run as an engine here · `builtin`, `third` where
-those come from · `guard` what becomes of an answer · `wording` summaries in the host's words · `settings` the block in
-the host's config · `host` all that is taken from the host.
+`plugin` what the host loads · `adapter`, `fields` the host's side: methods, attributes · `hooks`, `turns` what the host
+tells beside, and whose it is · `seat` one agent, made up of `place` (engines, attributes, conversation), `lifecycle`
+(sessions), `feed` (turns, tools, children), `verdicts` (the cheap calls) and `calls` (compress) · `own`, `plateau`
+budget and meter · `cell` one conversation's state · `desk`, `runtime` the dataspace's side · `hosted` a context engine
+written for the host, run as an engine here · `builtin`, `third` where those come from · `guard` what becomes of an
+answer · `wording` summaries in the host's words · `settings`, `blocks` the block in the host's config · `host` all that
+is taken from the host.
+
+What is added to, without touching the rest:
+
+    `observers`   the table of what runs beside the compressors: for each its settings, its engine, its aide
+    `crew`        runs those engines, one each for all conversations of the process
+    `aides`       what answers the host at once, for one conversation, on the host's threads
 
 Importing this, and registering it, loads no event loop and starts nothing.
 """

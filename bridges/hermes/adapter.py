@@ -24,6 +24,7 @@ __all__ = ["EngineMethods", "engine_class"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 log = logging.getLogger(__name__)
+_MISSING = object()
 
 
 def _safe(otherwise: Callable[[], Any] = lambda: None) -> Callable[[F], F]:
@@ -84,9 +85,10 @@ class EngineMethods:
         """What else the engine in charge has: the host looks at some of it where it is there."""
         seat = self.__dict__.get("_seat")
         hosted = None if seat is None or name.startswith("__") else seat.in_charge()
-        if hosted is None:
+        found = _MISSING if hosted is None else hosted.get(name, _MISSING)
+        if found is _MISSING or callable(found):  # a method would be called past the dataspace
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(hosted.front, name)
+        return found
 
     def __repr__(self) -> str:
         seat = self._seat

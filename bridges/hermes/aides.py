@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
@@ -89,12 +89,8 @@ class Aide:
     def request(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """The messages of a request that is about to be sent; they are not to be changed."""
 
-    def tool_schemas(self) -> list[dict[str, Any]]:
-        """Tools for the model, each `{name, description, parameters}`."""
-        return []
-
     def handle_tool_call(self, name: str, args: Mapping[str, Any], messages: Sequence[Any]) -> Any:
-        """Answer a call of one of them, in JSON text or in something that JSON can say."""
+        """Answer a call of one of the observer's tools, in JSON text or in something that JSON can say."""
         raise NotImplementedError(f"there is no tool {name}")
 
     def turn_ended(self, turn: str) -> None:
@@ -106,15 +102,26 @@ class Aide:
     def rotated(self, host_session: str) -> None:
         """The conversation goes on under another id of the host."""
 
+    def changed(self, settings: Settings) -> None:
+        """Other settings count from now on."""
+
     def ended(self, reason: str) -> None:
-        """The conversation is over, because of `reason`: `session_reset`, `session_end`; nothing comes after it."""
+        """The conversation is over, because of `reason`: `session_reset`, `session_end`; nothing comes after it.
+
+        Without a reason: the conversation goes on, and its settings do not want this observer any more.
+        """
 
 
 class Aides:
-    """All aides of one conversation, as one.  Nothing here raises."""
+    """All aides of one conversation, by the names of their observers, as one.  Nothing here raises.
 
-    def __init__(self, aides: Sequence[Aide]) -> None:
-        self._all = tuple(aides)
+    `tools` says by whose aide a tool is answered.
+    """
+
+    def __init__(self, named: Mapping[str, Aide], tools: Mapping[str, str] | None = None) -> None:
+        self.named = dict(named)
+        aides = tuple(self.named.values())
+        self._tools = {tool: self.named[name] for tool, name in (tools or {}).items() if name in self.named}
         self._over = {name: tuple(aide for aide in aides if _overrides(aide, name)) for name in _PARTS}
         self._failed: set[tuple[int, str]] = set()
 
@@ -156,19 +163,17 @@ class Aides:
             if self._safe(aide, "wants_requests") is True:
                 self._safe(aide, "request", messages)
 
-    def tool_schemas(self) -> Iterator[dict[str, Any]]:
-        """The tools of all of them."""
-        for aide in self._over["tool_schemas"]:
-            yield from self._safe(aide, "tool_schemas") or ()
-
     def handle_tool_call(self, name: str, args: Any, messages: Any) -> str | None:
         """The answer of whose tool it is, always JSON text; None: it is nobody's."""
-        for aide in self._over["tool_schemas"]:
-            schemas = self._safe(aide, "tool_schemas") or ()
-            if any(isinstance(schema, dict) and schema.get("name") == name for schema in schemas):
-                told = args if isinstance(args, Mapping) else {}
-                return self._answer(aide, name, told, messages if isinstance(messages, Sequence) else ())
-        return None
+        aide = self._tools.get(name)
+        if aide is None:
+            return None
+        failed = object()
+        told = (args if isinstance(args, Mapping) else {}, messages if isinstance(messages, Sequence) else ())
+        answer = self._safe(aide, "handle_tool_call", name, *told, otherwise=failed)
+        if answer is failed:
+            return json.dumps({"error": f"{name} has failed"})
+        return answer if isinstance(answer, str) else json.dumps(answer, default=str)
 
     def turn_ended(self, turn: str) -> None:
         """A turn is over."""
@@ -182,6 +187,10 @@ class Aides:
         """Another id of the host."""
         self._tell("rotated", host_session)
 
+    def changed(self, settings: Settings) -> None:
+        """Other settings count from now on."""
+        self._tell("changed", settings)
+
     def ended(self, reason: str) -> None:
         """The conversation is over."""
         self._tell("ended", reason)
@@ -191,13 +200,6 @@ class Aides:
     def _tell(self, name: str, *args: Any) -> None:
         for aide in self._over[name]:
             self._safe(aide, name, *args)
-
-    def _answer(self, aide: Aide, name: str, args: Mapping[str, Any], messages: Sequence[Any]) -> str:
-        failed = object()
-        answer = self._safe(aide, "handle_tool_call", name, args, messages, otherwise=failed)
-        if answer is failed:
-            return json.dumps({"error": f"{name} has failed"})
-        return answer if isinstance(answer, str) else json.dumps(answer, default=str)
 
     def _safe(self, aide: Aide, name: str, *args: Any, otherwise: Any = None) -> Any:
         try:

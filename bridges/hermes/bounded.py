@@ -37,12 +37,18 @@ class Done:
         self.overdue = overdue
 
 
-def in_time(call: Callable[[], Any], seconds: float, late: Callable[[], object]) -> Done:
+def in_time(
+    call: Callable[[], Any],
+    seconds: float,
+    left: Callable[[], object] = lambda: None,
+    late: Callable[[], object] = lambda: None,
+) -> Done:
     """Make `call` in another thread and wait for it, at most so many seconds; an interrupt of this thread gets through.
 
-    Whatever it raises comes back as `error`.  If nobody waits for it any more when it returns, `late` is called there.
+    Whatever it raises comes back as `error`.  If this thread stops waiting before it returns, `left` is called here at
+    that moment, and `late` there when it does return.
     """
-    errand = _Errand(call, late)
+    errand = _Errand(call, left, late)
     with _guard:
         worker = _idle.pop() if _idle else None
     (worker or _Worker()).give(errand)
@@ -52,13 +58,14 @@ def in_time(call: Callable[[], Any], seconds: float, late: Callable[[], object])
 class _Errand:
     """One call."""
 
-    __slots__ = ("_call", "_context", "_finished", "_late", "_left", "_lock", "_over", "done")
+    __slots__ = ("_call", "_context", "_finished", "_gone", "_late", "_left", "_lock", "_over", "done")
 
-    def __init__(self, call: Callable[[], Any], late: Callable[[], object]) -> None:
+    def __init__(self, call: Callable[[], Any], left: Callable[[], object], late: Callable[[], object]) -> None:
         self._call = call
+        self._left = left
         self._late = late
         self._context = copy_context()
-        self._left = self._over = False
+        self._gone = self._over = False
         self._lock = threading.Lock()
         self._finished = threading.Lock()
         self._finished.acquire()
@@ -72,7 +79,7 @@ class _Errand:
             self.done = Done(error=error)
         with self._lock:
             self._over = True
-            if not self._left:
+            if not self._gone:
                 free()  # before anybody is told, so that who calls next gets this thread again
                 self._finished.release()
                 return
@@ -84,13 +91,15 @@ class _Errand:
 
     def wait(self, seconds: float) -> Done:
         """What has come of it by then."""
-        in_time = False
         try:
-            in_time = self._finished.acquire(timeout=seconds)
+            if self._finished.acquire(timeout=seconds):
+                return self.done
         finally:
             with self._lock:
-                self._left = not self._over
-        return self.done if in_time or not self._left else Done(overdue=True)
+                self._gone = not self._over
+                if self._gone:
+                    self._left()
+        return Done(overdue=True) if self._gone else self.done
 
 
 class _Worker:

@@ -16,7 +16,7 @@ from typing import Any
 from .host import auxiliary, compression, resolve_threshold
 from .hosted import Hosted, shallow_twin
 
-__all__ = ["KIND", "builtin", "configured"]
+__all__ = ["KIND", "builtin", "configured", "retune"]
 
 KIND = "builtin"
 _YES = {"true", "1", "yes"}
@@ -26,15 +26,31 @@ log = logging.getLogger(__name__)
 
 def builtin(config: Mapping[str, Any], told: Mapping[str, Any]) -> Hosted:
     """Host the built-in compressor; `told` are the arguments of the host's `update_model`."""
+    return Hosted(KIND, _made(config, told), shallow_twin)
+
+
+def retune(hosted: Hosted, before: Mapping[str, Any], now: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """Have a built-in that was made by one configuration be as if by another; what it has read and counted stays.
+
+    A threshold that the host has lowered by hand, for a small summary model, is not raised.
+    """
+    was, will = vars(_made(before, told)), vars(_made(now, told))
+    for name, value in will.items():
+        if name in was and value != was[name]:
+            live = hosted.get(name, value)
+            lowered = name.startswith("threshold_") and live < was[name]
+            hosted.set(name, min(value, live) if lowered else value)
+
+
+def _made(config: Mapping[str, Any], told: Mapping[str, Any]) -> Any:
     model = {name: told.get(name, "") for name in ("model", "base_url", "api_key", "provider", "api_mode")}
-    engine = compression().ContextCompressor(
+    return compression().ContextCompressor(
         **model,
         config_context_length=told.get("context_length"),
         quiet_mode=True,
         summary_model_override=None,
         **configured(config, str(model["model"]), str(model["provider"])),
     )
-    return Hosted(KIND, engine, shallow_twin)
 
 
 def configured(config: Mapping[str, Any], model: str, provider: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from .fields import VERDICT
 from .guard import unmarked
 from .hosted import Hosted, HostedError, accepted
 from .place import Offer
+from .plateau import Plateau
 from .runtime import Runtime
 from .verdicts import Verdicts
 
@@ -40,6 +41,8 @@ class Compressions(Verdicts):
     """Compress, commit, and what is in between."""
 
     failures = 0
+    complaint: tuple[frozenset[str], str] | None = None
+    """Whom the latest failure is laid to, and what the user was told; None after a compaction that was taken over."""
 
     def compress(self, messages: list[dict[str, Any]], told: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The compacted list, or the very list that was given."""
@@ -60,7 +63,7 @@ class Compressions(Verdicts):
         outcome = self._decided(cell, messages, told)
         manual = bool(told.get("force"))
         rows = self._concluded(cell, outcome, manual)
-        if rows is None and manual and before is not None and self.settings.guard == "repair":
+        if rows is None and manual and before is not None and cell is self.cell and self.settings.guard == "repair":
             self.write("_ineffective_compression_count", before)  # asked for by hand: no strike
         return messages if rows is None else rows
 
@@ -70,13 +73,19 @@ class Compressions(Verdicts):
         if offer is None:
             return
         self.manual = offer.manual
-        self.failures, self.pause_until = 0, 0.0
+        self.failures, self.pause_until, self.complaint = 0, 0.0, None
         if offer.winner is not None:
             offer.winner.commit()
         if self.cell is not None:
             self.cell.happen(OfferCommitted(self.cell.sid))
         if self.aides is not None:
             self.aides.compacted()
+
+    def _end(self, reason: str) -> None:
+        """The conversation is over, and its failures with it."""
+        super()._end(reason)
+        self.failures, self.pause_until, self.complaint = 0, 0.0, None
+        self.plateau = Plateau()
 
     # -- the question -------------------------------------------------------------------------------------------------
 
@@ -102,7 +111,7 @@ class Compressions(Verdicts):
         waiter = Waiter()
         cell.wait_for(waiter)
         try:
-            runtime.soon(lambda desk: desk.open(cell, waiter, event))
+            runtime.at_once(lambda desk: desk.open(cell, waiter, event))
             return self._wait(waiter, runtime)
         except BaseException:
             # An interrupt of this thread: nobody waits any more, and nothing of it remains.
@@ -138,6 +147,9 @@ class Compressions(Verdicts):
     def _concluded(self, cell: Cell, outcome: Outcome, manual: bool) -> list[dict[str, Any]] | None:
         if outcome.superseded:
             return None
+        if self.cell is not cell:
+            self._too_late(cell)
+            return None
         winner = self.hosted.get(kind_of(outcome.by)) if outcome.messages is not None else None
         for hosted in self.hosted.values():
             if hosted is winner:
@@ -149,35 +161,58 @@ class Compressions(Verdicts):
                 hosted.put_back()
         if outcome.messages is None:
             self._release(cell)
-            self._failed(outcome)
+            self._failed(cell, outcome, manual)
             return None
         self.offer = Offer(outcome.by, winner, manual)
         if winner is None:
             self.count(1)
         else:
-            self.own.values["compression_count"] = getattr(winner.front, "compression_count", 0)
+            self.own.values["compression_count"] = winner.get("compression_count", 0)
         if winner is None or winner is not self.in_charge():
             self.own.verdict(_last_compression_made_progress=True)
             self._show_verdict()
         as_it_is = winner is not None and self.settings.guard == "record"
-        return (outcome.messages if as_it_is else unmarked(outcome.messages)).thaw()
+        rows = outcome.messages if as_it_is else unmarked(outcome.messages)
+        return rows.thaw() if winner is None else winner.exchange.thaw(rows)
 
-    def _failed(self, outcome: Outcome) -> None:
+    def _too_late(self, cell: Cell) -> None:
+        """The session was over before the call was: nothing of it is to be found in the next one."""
+        for hosted in self.hosted.values():
+            hosted.put_back()
+        self._release(cell)
+        self.own.verdict(_last_compress_aborted=True, _last_summary_error="the session has ended meanwhile")
+        self._show_verdict()
+
+    def _failed(self, cell: Cell, outcome: Outcome, manual: bool) -> None:
         if outcome.declined:
             if self.in_charge() is None:
                 self.own.verdict()
             return
         self.failures += 1
         self.pause_until = time.monotonic() + min(FIRST_PAUSE * 2.0 ** min(self.failures - 1, 10), LAST_PAUSE)
-        self.own.verdict(_last_compress_aborted=True, _last_summary_error=outcome.reason)
+        reason = self._complaint(cell, outcome.reason, manual)
+        self.own.verdict(_last_compress_aborted=True, _last_summary_error=reason)
         self._show_verdict()
+
+    def _complaint(self, cell: Cell, reason: str, manual: bool) -> str:
+        """What the user is told: the host shows a text once, so the same engines failing on and on are one text.
+
+        Who asks by hand hears what it was this time.
+        """
+        names = cell.names.values()
+        blamed = frozenset([name for name in names if name in reason] or names)
+        if manual or self.complaint is None or self.complaint[0] != blamed:
+            self.complaint = (blamed, reason)
+        else:
+            log.info("compaction failed again: %s", reason)
+        return self.complaint[1]
 
     def _show_verdict(self) -> None:
         """The host sees this, and not what the engine in charge has left behind of its own try."""
         self.told = {name: self.own.values[name] for name in VERDICT}
 
     def _strikes(self, hosted: Hosted | None) -> int | None:
-        count = None if hosted is None else getattr(hosted.front, "_ineffective_compression_count", None)
+        count = None if hosted is None else hosted.get("_ineffective_compression_count")
         return count if type(count) is int else None
 
     # -- without the dataspace ----------------------------------------------------------------------------------------
@@ -188,7 +223,7 @@ class Compressions(Verdicts):
         if hosted is None:
             return Outcome(reason="there is no engine that could be called directly")
         try:
-            rows = hosted.compress(copy.deepcopy(messages))
+            rows = hosted.compress_in_time(copy.deepcopy(messages), self.settings.deadline)
         except HostedError as error:
             return Outcome(reason=f"{hosted.kind} failed: {type(error).__name__}: {error}")
         if hosted.aborted or rows == messages:

@@ -100,8 +100,8 @@ class Cell:
         self.state = begin(event)
         self.shown.append(Shown(self.state))
 
-    def happen(self, event: Event) -> Conversation:
-        """Step, on any thread; the facts follow."""
+    def happen(self, event: Event, *, quiet: bool = False) -> Conversation:
+        """Step, on any thread; the facts follow.  `quiet`: whoever calls this sees to that."""
         with self.lock:
             if event.at is None:
                 event = evolve(event, at=time.monotonic())
@@ -112,7 +112,8 @@ class Cell:
                 new = evolve(new, blocked=self._held)
             if new is not self.state or refused:
                 self._put(new, refused)
-        self.follow()
+        if not quiet:
+            self.follow()
         return new
 
     def hold(self, reason: str | None) -> None:
@@ -149,6 +150,10 @@ class Cell:
             self.posted = True
         post()
 
+    def awaited(self) -> bool:
+        """Whether a thread of the host that has waited for a decision has it now, and is about to go on."""
+        return self.waiter is not None and self.waiter.outcome is not None
+
     def choose(self, engines: Engines) -> None:
         """Who serves, in configured order; the given order among equals, and kinds that are not configured last."""
         order = {kind: place for place, kind in enumerate(self.kinds)}
@@ -156,6 +161,15 @@ class Cell:
         self.first = sort[0] if sort else ""
         sort.sort(key=lambda name: name in self.resting)
         self.engines = evolve(engines, compressors=tuple(sort))
+
+    def renew(self, kinds: tuple[str, ...], deadline: float) -> None:
+        """Other compressors are configured, or another deadline."""
+        with self.lock:
+            number = self.sid.removeprefix("hermes-")
+            self.names = {**self.names, **{kind: f"{kind}#{number}" for kind in kinds}}
+            self.kinds = kinds
+            self._own_guards = evolve(self._own_guards, compressors=kinds, deadline=deadline)
+            self._no_guards = evolve(self._own_guards, guards=False)
 
     def show_all(self) -> None:
         """Somebody new shows this conversation: the state as it is, if nothing else is to be shown."""

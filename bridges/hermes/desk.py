@@ -14,16 +14,14 @@ from dataspace import Facet
 from engines.facts import Serving
 from engines.loop import Policy
 from engines.loop.actor import Loop
-from engines.loop.events import Event, SessionEnded
-from engines.supervisor import supervised
+from engines.loop.events import EngineBegan, EngineCeased, Event, SessionEnded
 
 from .cell import Cell, Waiter
 from .crew import Crew
+from .plugs import Boot, Plugs
 from .settings import Settings
 
 __all__ = ["Desk"]
-
-Boot = Callable[[Facet], object]
 
 
 class Desk(Loop):
@@ -32,8 +30,15 @@ class Desk(Loop):
     def __init__(self, me: Facet) -> None:
         super().__init__(me, Policy(owned=False), clock=time.monotonic)
         self._cells: dict[str, Cell] = {}
-        self._plugged: dict[str, list[Facet]] = {}
+        self.plugs = Plugs(me)
         self.crew = Crew(me)
+        self.at_once: Callable[..., None] | None = None
+        """Has `fn(desk, *args)` called as soon as this thread has done what it does now; set by who runs it."""
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The conversations that go on, oldest first."""
+        return tuple(self._cells.values())
 
     def adopt(self, cell: Cell, boots: dict[str, Boot], settings: Settings | None = None) -> None:
         """Show a conversation from now on, and plug in the engines that are to serve it, by actor name.
@@ -48,9 +53,7 @@ class Desk(Loop):
         cell.show_all()
         with self.me.turn():
             self._draw(cell)
-        self._plugged[cell.sid] = [
-            self.me.spawn(supervised(boot, name=name), name=f"supervisor of {name}") for name, boot in boots.items()
-        ]
+        self.plugs.begin(cell.sid, boots)
         self.me.later(lambda: self.me.later(partial(self._choose, cell)))  # they serve by then
 
     def draw(self, cell: Cell) -> None:
@@ -62,7 +65,7 @@ class Desk(Loop):
 
         def put() -> None:
             self._choose(cell)
-            cell.happen(event)
+            cell.happen(event, quiet=True)
             cell.opened(waiter)
             self._draw(cell)
 
@@ -75,17 +78,29 @@ class Desk(Loop):
 
     def unplug(self, sid: str) -> None:
         """Stop the engines that were plugged in for a conversation."""
-        for facet in self._plugged.pop(sid, ()):
-            facet.stop()
+        self.plugs.end(sid)
+
+    def change(self, cell: Cell, come: dict[str, Boot], gone: tuple[str, ...], done: Callable[[], object]) -> None:
+        """Change the engines of a conversation: `gone` go when `come` serve, and then `done` is called."""
+
+        def settled() -> None:
+            self.me.later(partial(self._choose, cell))
+            done()
+
+        self.plugs.change(cell.sid, come, gone, settled)
 
     # -- the loop's actor, with cells ---------------------------------------------------------------------------------
 
     def _take(self, event: Event) -> None:
         cell = self._cells.get(event.sid)
         if cell is not None:
-            self._choose(cell)
-            cell.happen(event)
-            self._draw(cell)
+            if isinstance(event, EngineBegan | EngineCeased):
+                self._choose(cell)
+            cell.happen(event, quiet=True)
+            if cell.awaited() and self.at_once is not None:
+                self.at_once(_draw_now, cell)  # the host's thread first: it needs the interpreter
+            else:
+                self._draw(cell)
 
     def _began(self, serving: Serving) -> None:
         super()._began(serving)
@@ -109,8 +124,8 @@ class Desk(Loop):
             cell.posted = False
             shown = cell.shown.popleft() if cell.shown else None
             more = bool(cell.shown)
-        if shown is None:
-            return
+        if shown is None or cell.sid not in self._cells:
+            return  # nothing is told of a conversation after its end
         state = shown.state
         if self._states.get(cell.sid) is not state:
             self._show(state)
@@ -125,3 +140,7 @@ class Desk(Loop):
         if self._cells.pop(cell.sid, None) is not None:
             self._remember(cell.sid)
             self.unplug(cell.sid)
+
+
+def _draw_now(desk: Desk, cell: Cell) -> None:
+    desk.draw(cell)

@@ -41,8 +41,11 @@ def _begin(work: Work, me: Facet, asked: Asked) -> None:
     token = trio.lowlevel.current_trio_token()
 
     def back(result: outcome.Outcome[Messages | None]) -> None:
-        engine.retract(working)
-        _answer(me, asked, result)
+        try:
+            engine.retract(working)
+            _answer(me, asked, result)
+        except Exception:  # to the event loop it would be a bug of its own
+            log.exception("the answer of %s was not taken", me.name)
 
     def deliver(result: outcome.Outcome[Messages | None]) -> None:
         with suppress(trio.RunFinishedError):

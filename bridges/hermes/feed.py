@@ -6,28 +6,30 @@ else that has happened in this conversation.  Nothing here waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from engines.facts import Delegated, ToolCalled, TurnEnded, TurnStarted
 from engines.loop.events import SessionDescribed
 
-from .aides import Aides, Call, Standing, TurnBegun
+from .aides import Aide, Aides, Call, Standing, TurnBegun
 from .cell import Cell
 from .hooks import claim_turn, json_text, need_hooks, watch_requests
-from .lifecycle import Sessions
+from .live import Live
 from .observers import wanted
+from .settings import Settings
 from .turns import Turn
 
 __all__ = ["Feed"]
 
 
-class Feed(Sessions):
+class Feed(Live):
     """Turns, tools and delegated work of one agent."""
 
     def turn_started(self, turn: Turn) -> str | None:
         """A turn of this agent begins; returns what is to go with the user's message."""
+        self.refresh()
         cell = turn.cell = self.begun()
         if cell is None:
             return None
@@ -60,16 +62,17 @@ class Feed(Sessions):
 
     def tool_called(self, turn: Turn, call: Call) -> None:
         """A tool has answered in one of this agent's turns."""
-        cell = turn.cell
-        if cell is not None and cell is self.cell:  # a late one of a conversation that is over is nobody's
-            args = json_text(call.args)
-            told = {"args": args, "status": call.status, "result": call.result, "seconds": call.seconds}
-            cell.say(ToolCalled(cell.sid, call.call_id, call.tool, **told))
+        cell = self.cell
+        if cell is None or cell is not turn.cell:
+            return  # a late one, of a conversation that is over
+        args = json_text(call.args)
+        told = partial(ToolCalled, cell.sid, call.call_id, call.tool, args=args, result=call.result)
+        cell.say(told(status=call.status, seconds=call.seconds))
 
     def delegated(self, turn: Turn, child: Any, task: str) -> None:
         """This agent has handed work to the agent of another seat."""
-        cell, theirs = turn.cell, child.begun()
-        if cell is None or cell is not self.cell or theirs is None:
+        cell, theirs = self.cell, child.begun()
+        if cell is None or cell is not turn.cell or theirs is None:
             return
         theirs.happen(SessionDescribed(theirs.sid, parent=cell.sid))
         cell.say(Delegated(cell.sid, theirs.sid, task=task))
@@ -78,11 +81,22 @@ class Feed(Sessions):
 
     def _new_cell(self) -> Cell:
         cell = super()._new_cell()
-        self.aides = self._aides(cell)
+        self.aides = self._aides(cell, {})
         return cell
 
-    def _aides(self, cell: Cell) -> Aides | None:
-        """What answers at once in this conversation; None: nothing does."""
+    def observe_anew(self, before: Settings) -> None:
+        """Other observers are wanted: aides that stay are told, those that are not wanted any more go."""
+        super().observe_anew(before)
+        if self.cell is None:
+            return
+        old = {} if self.aides is None else self.aides.named
+        self.aides = self._aides(self.cell, old)
+        new = {} if self.aides is None else self.aides.named
+        Aides({name: aide for name, aide in old.items() if name not in new}).ended("")
+        Aides({name: aide for name, aide in old.items() if name in new}).changed(self.settings)
+
+    def _aides(self, cell: Cell, known: Mapping[str, Aide]) -> Aides | None:
+        """What answers at once in this conversation, of whom some may be known already; None: nothing does."""
         session = cell.state.session
         standing = Standing(
             sid=cell.sid,
@@ -95,10 +109,16 @@ class Feed(Sessions):
             say=partial(_say, cell),
             soon=self._soon,
         )
-        made = [aide for aide in (one.aide(standing) for one in wanted(self.settings.observers)) if aide is not None]
-        if not made:
+        named: dict[str, Aide] = {}
+        tools: dict[str, str] = {}
+        for one in wanted(self.settings.observers):
+            aide = known.get(one.name) or one.aide(standing)
+            if aide is not None:
+                named[one.name] = aide
+                tools.update({str(schema.get("name")): one.name for schema in one.tools(self.settings)})
+        if not named:
             return None
-        aides = Aides(made)
+        aides = Aides(named, tools)
         need_hooks(aides.hooks)
         return aides
 

@@ -6,9 +6,11 @@ is in charge, so that what the host sees is what that one says, and a write is h
 
 from __future__ import annotations
 
+from math import isfinite
+from types import NoneType
 from typing import Any, Protocol
 
-__all__ = ["FIELDS", "VERDICT", "Field"]
+__all__ = ["FIELDS", "SMALLEST", "VERDICT", "Field", "plausible"]
 
 FIELDS: dict[str, Any] = {
     # the budget
@@ -53,6 +55,25 @@ FIELDS: dict[str, Any] = {
 
 VERDICT = tuple(name for name in FIELDS if name.startswith("_last_"))  # no reading begins with an underscore
 """What the host looks at after a compress call."""
+
+
+SMALLEST = 64_000  # tokens: the host works with no smaller window
+
+
+def plausible(name: str, value: Any, own: Any) -> Any:
+    """What a hosted engine says of an attribute, where the host can reckon with it; otherwise `own`."""
+    kind = type(FIELDS[name])
+    if kind is bool:
+        return value if isinstance(value, (bool, int, NoneType)) else own
+    if kind not in {int, float}:
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+        return own
+    if name in {"context_length", "threshold_tokens"} and value <= 0:
+        return own
+    if name == "context_length" and value < SMALLEST <= own:
+        return own  # an agent does not start with such a window
+    return int(value) if kind is int else value
 
 
 class Holder(Protocol):

@@ -21,7 +21,6 @@ from engines.transcript import (
     current_user,
     drop_orphans,
     drop_unknown,
-    estimate_row,
     groups,
     is_foreign_summary,
     is_real_user,
@@ -31,47 +30,56 @@ from engines.transcript import (
     text_of,
 )
 
+from .echo import echoes
+from .summed import summed_up
 from .wording import Wording
 
 __all__ = ["judge", "mend", "strictly", "unmarked"]
 
 STORED, SENT = "_db_persisted", "api_content"
 _THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_INVISIBLE = re.compile(
-    r"[\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]+"
+_VISIBLE = re.compile(
+    r"[^\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
 )
 # What the built-in puts into every summary itself: the last request, quoted.
 _QUOTED = re.compile(r"\A## Historical Task Snapshot\n.*?^Historical only;[^\n]*$", re.DOTALL | re.MULTILINE)
-_RUN, _ECHO, _LEAST = (
-    8,
-    0.6,
-    40,
-)  # words: runs of eight, the share of them that makes an echo, what is too short to tell
 
 
 def judge(
-    guard: Literal["repair", "record"], wording: Wording, fell_back: Callable[[], bool] = lambda: False
+    guard: Literal["repair", "record"],
+    wording: Wording,
+    fell_back: Callable[[], bool] = lambda: False,
+    bare: Callable[[Messages], Messages] | None = None,
+    wrote: Callable[[], str | None] = lambda: None,
 ) -> Accept:
     """The function that judges the answers of a hosted engine.
 
     `fell_back` says whether its latest summary was put together without a model: such a one quotes, and is no echo.
+    `bare` is `unmarked`, perhaps one that has done it before: rows that an answer shares with what that returns are
+    known without being looked at.  `wrote` is the summary that it has written for its answer, as far as it tells: None
+    where it does not, empty where it had none.  Of an answer that had to be mended the verdict's reason says why.
     """
     if guard == "record":
         return _record
 
     def repair(answer: Messages, before: Messages) -> Verdict:
-        before = unmarked(before)
-        mended = _sent_as_said(unmarked(answer), before)
+        before = unmarked(before) if bare is None else bare(before)
+        summary = wrote()
+        whole = answer if summary is None else summed_up(answer, before, wording, summary)
+        if whole is None:
+            return Verdict(None, "rows are left out, and nothing sums them up")
+        answer, mended = whole, _sent_as_said(unmarked(whole), before)
         found = _problems(mended, before)
+        mended_of = "; ".join(map(str, found[:3]))
         if found:
-            mended = mend(mended, before, wording)
+            mended = _sent_as_said(mend(mended, before, wording), before)
             if not _used(answer, mended):
                 return Verdict(None, "nothing of the list could be used" if len(answer) else "the list is empty")
             found = _problems(mended, before)
         if found:
             return Verdict(None, "; ".join(map(str, found[:3])))
         useless = _useless_summary(mended, before, wording, quotes=fell_back())
-        return Verdict(None, useless) if useless else Verdict(mended)
+        return Verdict(None, useless) if useless else Verdict(mended, mended_of)
 
     return repair
 
@@ -115,28 +123,26 @@ def mend(answer: Messages, before: Messages, wording: Wording) -> Messages:
 
 def unmarked(rows: Messages) -> Messages:
     """The same rows without the mark of those that are in the host's store already."""
-    if not any(STORED in row for row in rows):
-        return rows
-    made = Messages.of([{key: row[key] for key in row if key != STORED} if STORED in row else row for row in rows])
-    for row, new in zip(rows, made, strict=True):
-        if new is not row:
-            new.memo = estimate_row(row)  # the mark costs nothing, so the estimate need not be made again
-    return made
+    for row in rows:
+        if STORED in row:
+            return Messages.of([row.without(STORED) for row in rows])
+    return rows
 
 
 def _sent_as_said(rows: Messages, before: Messages) -> Messages:
     """What is sent instead of a content that has changed goes."""
-    if not any(SENT in row for row in rows):
+    sent = [row for row in rows if SENT in row]
+    if not sent:
         return rows
     said = [(row[SENT], row.get("content")) for row in before if SENT in row]
-    return Messages.of(
-        [
-            {key: row[key] for key in row if key != SENT}
-            if SENT in row and (row[SENT], row.get("content")) not in said
-            else row
-            for row in rows
-        ]
-    )
+    changed = {id(row) for row in sent if (row[SENT], row.get("content")) not in said}
+    return Messages.of([row.without(SENT) if id(row) in changed else row for row in rows]) if changed else rows
+
+
+def _put_in(rows: Messages, before: Messages) -> list[Row]:
+    """The rows that are not the very ones of `before`."""
+    known = set(map(id, before))
+    return [row for row in rows if id(row) not in known]
 
 
 def _only_added(rows: Messages, before: Messages) -> bool:
@@ -227,15 +233,14 @@ def _used(answer: Messages, mended: Messages) -> bool:
 
 def _useless_summary(rows: Messages, before: Messages, wording: Wording, *, quotes: bool) -> str:
     """Why a summary that was put in says nothing; empty where it says something, or there is none."""
-    known = {text_of(row) for row in before}
-    for row in rows:
+    for row in _put_in(rows, before):
         text = text_of(row)
-        if text in known or not (is_foreign_summary(row) or wording.merged_summary(text)):
+        if not (is_foreign_summary(row) or wording.merged_summary(text)) or _was_said(text, before):
             continue
         body = _QUOTED.sub("", wording.body(text)).strip()
-        if not _INVISIBLE.sub("", body):
+        if not _VISIBLE.search(body):
             return "the summary is empty"
-        if not _INVISIBLE.sub("", _THOUGHTS.sub("", body)):
+        if not _VISIBLE.search(_THOUGHTS.sub("", body)):
             return "the summary holds nothing but thoughts"
         if wording.request in body[:1000]:
             return "the summary repeats the request for one"
@@ -244,22 +249,22 @@ def _useless_summary(rows: Messages, before: Messages, wording: Wording, *, quot
     return ""
 
 
+def _was_said(text: str, before: Messages) -> bool:
+    contents = [row.get("content") for row in before]
+    return text in contents or any(
+        text_of(row) == text for row, content in zip(before, contents, strict=True) if not isinstance(content, str)
+    )
+
+
 def _echoes(body: str, before: Messages, after: Messages, wording: Wording) -> bool:
     """Whether most of a summary stands word for word in the messages it is for."""
-    words = body.split()
-    if len(words) < _LEAST:
-        return False
-    runs = list(_runs(words))
-    stay = {_identity(row) for row in after}
-    # Requests are quoted, and what an earlier summary said is said again.
-    gone = (
-        row
-        for row in before
-        if _identity(row) not in stay and not is_real_user(row) and wording.prefix not in text_of(row)
-    )
-    known = {run for row in gone for run in _runs(text_of(row).split())}
-    return sum(run in known for run in runs) > _ECHO * len(runs)
+    gone = _put_in(before, after)
 
+    def texts() -> Iterator[str]:
+        # Requests are quoted, and what an earlier summary said is said again.
+        stay = {_identity(row) for row in after}
+        for row in gone:
+            if _identity(row) not in stay and not is_real_user(row) and wording.prefix not in text_of(row):
+                yield text_of(row)
 
-def _runs(words: list[str]) -> Iterator[tuple[str, ...]]:
-    return (tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1))
+    return echoes(body, [text_of(row) for row in gone], texts)

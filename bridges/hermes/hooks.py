@@ -16,7 +16,7 @@ from weakref import WeakSet
 from .aides import Call
 from .turns import Turn, begin, claim, forget, turn_of
 
-__all__ = ["claim_turn", "host_context", "known", "need_hooks", "register_hooks", "watch_requests"]
+__all__ = ["claim_turn", "host_context", "known", "need_hooks", "register_hooks", "seats", "watch_requests"]
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def watch_requests(wanted: bool) -> None:
     name = "pre_api_request"
     if wanted and name not in _registered:
         _register(name)
-    elif not wanted and name in _registered and not any(_wants_requests(seat) for seat in _seats()):
+    elif not wanted and name in _registered and not any(_wants_requests(seat) for seat in seats()):
         _withdraw(name)
 
 
@@ -195,7 +195,7 @@ def _aides(turn_id: str) -> Any:
 
 def _finalized(session_id: str = "", reason: str = "", **_told: Any) -> None:
     if session_id:
-        for seat in _seats():
+        for seat in seats():
             seat.finalized(session_id, str(reason or ""))
 
 
@@ -204,7 +204,7 @@ def _child_started(parent_turn_id: str = "", child_session_id: str = "", child_g
     seat: Guest | None = None if turn is None else turn.seat
     if turn is None or seat is None or not child_session_id:
         return
-    children = [one for one in _seats() if one is not seat and one.host_id == child_session_id]
+    children = [one for one in seats() if one is not seat and one.host_id == child_session_id]
     if len(children) == 1:
         seat.delegated(turn, children[0], _text(child_goal))
 
@@ -212,7 +212,7 @@ def _child_started(parent_turn_id: str = "", child_session_id: str = "", child_g
 def _child_stopped(child_session_id: str = "", parent_session_id: str = "", **_told: Any) -> None:
     """A delegated child is over; its agent never says so to its engine."""
     if child_session_id and child_session_id != parent_session_id:
-        for seat in _seats():
+        for seat in seats():
             seat.stopped(child_session_id)
 
 
@@ -253,7 +253,8 @@ def _wants_requests(seat: Any) -> bool:
     return aides is not None and aides.wants_requests()
 
 
-def _seats() -> list[Any]:
+def seats() -> list[Any]:
+    """Every agent's seat that there is."""
     with _lock:
         return list(_live)
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["auxiliary", "base_class", "compression", "home", "load_config", "resolve_threshold"]
+__all__ = ["auxiliary", "base_class", "compression", "config_path", "home", "load_config", "resolve_threshold"]
 
 
 def base_class() -> type[Any]:
@@ -36,6 +36,11 @@ def load_config() -> Mapping[str, Any]:
     """The configuration of the home that is current on this thread; it must not be changed."""
     config = import_module("hermes_cli.config").load_config_readonly()
     return config if isinstance(config, Mapping) else {}
+
+
+def config_path() -> Path:
+    """The file of that configuration, whether it exists or not."""
+    return Path(import_module("hermes_cli.config").get_config_path())
 
 
 def home() -> Path:

@@ -14,6 +14,7 @@ from engines.loop.events import ContextReleased, SessionDescribed, SessionEnded,
 from engines.messages import NotJSONError
 
 from .place import Place
+from .turns import delegator
 
 __all__ = ["END", "RESET", "Sessions"]
 
@@ -30,6 +31,7 @@ class Sessions(Place):
     ending = False
     final = ""  # the host has said that it is over for good, and why; its end is yet to be told
     turn: str | None = None
+    session_db: Any = None  # the host's store, for engines that come later
 
     def update_model(self, told: dict[str, Any]) -> None:
         """Another model, or the first one."""
@@ -38,6 +40,10 @@ class Sessions(Place):
             self.own.update_model(told)
             for hosted in self.hosted.values():
                 hosted.lifecycle("update_model", **told)
+                if self.own.set_by_host and self.settings.guard == "repair" and not self.alone:
+                    # The host has lowered the share for its summary model, and will not do it again.
+                    for name in ("threshold_percent", "threshold_tokens"):
+                        hosted.set(name, self.own.values[name])
         else:
             self.make(told)
         model = told.get("model")
@@ -52,6 +58,7 @@ class Sessions(Place):
         """The host binds this engine to a session; after a reset this is all that names the new one."""
         if not self.made:
             self.make({})
+        self.session_db = session_db
         for hosted in self.hosted.values():
             hosted.lifecycle("bind_session_state", session_db, session_id)
         self.own.values["_session_id"] = session_id
@@ -72,6 +79,8 @@ class Sessions(Place):
         if not boundary and self.cell is not None and self.host_id and session_id not in {"", self.host_id}:
             self._end(RESET)  # something else begins, without a reset
         self.ending, self.final = False, ""
+        if self.cell is None:
+            self._note_parent()
         if session_id:
             self._named(session_id)
         self.begun()
@@ -130,10 +139,12 @@ class Sessions(Place):
             return
         if self.cell is not None:
             self.cell.happen(ContextReleased(self.cell.sid))
-        if offer.winner is not None:
-            offer.winner.put_back()
-        else:
+        if offer.winner is None:
             self.count(-1)
+        elif self.settings.guard == "record":
+            offer.winner.commit()  # by itself it would not hear of it, and go on as if the host had taken it
+        else:
+            offer.winner.put_back()
         self.told = {}
 
     def count(self, by: int) -> None:
@@ -141,9 +152,9 @@ class Sessions(Place):
         name = "compression_count"
         self.own.values[name] += by
         for hosted in self.hosted.values():
-            known = getattr(hosted.front, name, None)
+            known = hosted.get(name)
             if type(known) is int:
-                setattr(hosted.front, name, known + by)
+                hosted.set(name, known + by)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -156,6 +167,12 @@ class Sessions(Place):
             self.cell.happen(SessionRotated(self.cell.sid, session_id))
         if self.aides is not None:
             self.aides.rotated(session_id)
+
+    def _note_parent(self) -> None:
+        """The conversation that delegates to the one that is about to begin, if one does."""
+        parent = delegator()
+        if parent is not None and parent is not self and parent.cell is not None:
+            self.session["parent"] = parent.cell.sid
 
     def _publish(self, messages: Any) -> None:
         """The messages of a session that ends; at a compaction they are those that it was offered for, and known."""
@@ -176,6 +193,7 @@ class Sessions(Place):
         self.runtime = None
         self.host_id = ""
         self.ending, self.final = False, ""
+        self.session.pop("parent", None)
         self._dismiss(reason)  # while they may still say something
         if cell is not None:
             cell.happen(SessionEnded(cell.sid, reason))

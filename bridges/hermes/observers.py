@@ -8,7 +8,11 @@ somebody's settings want it, on that agent's thread, so it imports no event loop
                                   supervised: one engine a process.  `settings` are those of the first conversation that
                                   wants it; `of(sid)` are those of a conversation, None where it does not want this
                                   observer.  Home and profile of a conversation are in its `Session`
-    aide(place) -> Aide | None    what answers at once for one conversation, on the host's threads (see `aides`)
+    aide(standing) -> Aide | None what answers at once for one conversation, on the host's threads (see `aides`)
+    tools(settings) -> schemas    tools for the model, each `{name, description, parameters}`; asked for before there is a
+                                  conversation.  Its aide's `handle_tool_call` answers
+    status(me) -> lines           what it has to say in `/dataspace status`; on the dataspace's thread, never in gateways
+    show(me, text) -> text        `/dataspace <its block> <text>`; likewise
 
 A dotted name in the settings is a module of somebody else's with the same parts.
 """
@@ -60,6 +64,19 @@ class Observer:
         """What answers at once for one conversation; None: nothing does, or it cannot be had, which is logged."""
         made: Aide | None = self._made("aide", standing)
         return made
+
+    def tools(self, settings: Settings) -> list[dict[str, Any]]:
+        """The tools that come with it."""
+        return list(self._made("tools", settings) or ())
+
+    def status(self, me: Facet) -> list[str]:
+        """What it has to say of itself."""
+        return [str(line) for line in self._made("status", me) or ()]
+
+    def show(self, me: Facet, text: str) -> str | None:
+        """Its own view; None: it has none."""
+        shown = self._made("show", me, text)
+        return None if shown is None else str(shown)
 
     def _made(self, part: str, *args: Any) -> Any:
         make = self._part(part)

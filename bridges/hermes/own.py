@@ -12,11 +12,10 @@ from typing import Any
 
 from engines.loop.pressure import read_usage
 
-from .fields import FIELDS, VERDICT
+from .fields import FIELDS, SMALLEST, VERDICT
 
 __all__ = ["Own"]
 
-SMALLEST = 64_000  # tokens: the host works with no smaller window
 NEARLY_ALL = 0.85  # of a window that the floor would fill
 SMALL_WINDOW, SMALL_SHARE = 512_000, 0.75
 GROWTH, GROWTH_SHARE = 4096, 0.05  # how much an estimate may grow before it is believed
@@ -29,13 +28,14 @@ class Own:
         self.values: dict[str, Any] = dict(FIELDS)
         self.values.update(threshold_percent=percent, protect_first_n=first, protect_last_n=last, max_tokens=max_tokens)
         self._percent = percent  # as configured, or as the host has set it since
-        self._set_by_host = False
+        self.set_by_host = False
+        """The host has set the share by hand: it counts as it is, without any floor, for the next model too."""
 
     def copy(self) -> Own:
         """The same budget, and nothing of the session."""
         made = Own()
         made.values = dict(self.values)
-        made._percent, made._set_by_host = self._percent, self._set_by_host
+        made._percent, made.set_by_host = self._percent, self.set_by_host
         made.reset()
         made.values["_session_id"] = ""
         return made
@@ -44,23 +44,40 @@ class Own:
         """The host sets a value."""
         self.values[name] = value
         if name == "threshold_percent" and isinstance(value, (int, float)) and 0 < value <= 1:
-            self._percent, self._set_by_host = float(value), True
+            self._percent, self.set_by_host = float(value), True
 
     def update_model(self, told: Mapping[str, Any]) -> None:
         """Another model: the threshold is reckoned anew, and what was read of the old one counts no more."""
         values = self.values
         values.update({name: value for name, value in told.items() if name in FIELDS and value is not None})
-        length = values["context_length"]
-        if isinstance(length, int) and length > 0:
-            share = self._percent
-            if not self._set_by_host and length < SMALL_WINDOW:
-                share = max(share, SMALL_SHARE)
-            values["threshold_percent"] = share
-            values["threshold_tokens"] = (
-                max(1, int(length * share)) if self._set_by_host else threshold(length, share, values["max_tokens"])
-            )
+        self._reckon()
         self._unread()
         values["_ineffective_compression_count"] = 0
+
+    def retune(self, percent: float, first: int, last: int, max_tokens: int | None) -> None:
+        """Other rules for the same model; what was read and counted stays, and so does what the host has lowered."""
+        values, by_host, lowered = self.values, self.set_by_host, self.values["threshold_tokens"]
+        share = self._percent
+        values.update(protect_first_n=first, protect_last_n=last, max_tokens=max_tokens)
+        self._percent, self.set_by_host = percent, False
+        self._reckon()
+        if by_host and lowered < values["threshold_tokens"]:
+            self._percent, self.set_by_host = share, True
+            values.update(threshold_percent=share, threshold_tokens=lowered)
+
+    def _reckon(self) -> None:
+        """The threshold that follows from window, share and reservation."""
+        values = self.values
+        length = values["context_length"]
+        if not isinstance(length, int) or length <= 0:
+            return
+        share = self._percent
+        if not self.set_by_host and length < SMALL_WINDOW:
+            share = max(share, SMALL_SHARE)
+        values["threshold_percent"] = share
+        values["threshold_tokens"] = (
+            max(1, int(length * share)) if self.set_by_host else threshold(length, share, values["max_tokens"])
+        )
 
     def reset(self) -> None:
         """A new session."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,12 +13,14 @@ from attrs import frozen
 
 from dataspace import Facet
 from engines.loop.events import BudgetChanged, UsageRead
-from engines.loop.policy import Accept, kind_of
+from engines.loop.policy import Accept, Verdict, kind_of
+from engines.messages import Messages
 from engines.telemetry.profile import resolve_profile
 
 from . import builtin as host_compressor
 from .aides import Aides
 from .cell import Cell
+from .fields import plausible
 from .guard import judge, strictly
 from .hooks import known
 from .host import home
@@ -29,7 +31,7 @@ from .settings import Settings, host_config, read_settings
 from .third import EngineNotFoundError, third_party
 from .wording import compressor, host_wording
 
-__all__ = ["Offer", "Place"]
+__all__ = ["Offer", "Place", "rules"]
 
 OURS = "compressor"
 SOME_WINDOW = 128_000  # tokens: until the host says what the model holds
@@ -53,6 +55,7 @@ class Place:
     def __init__(self, like: Place | None = None) -> None:
         self.own: Own = Own() if like is None else like.own.copy()
         self.settings = Settings()
+        self.config: Mapping[str, Any] = {}  # of the host, as it was read last
         self.kinds: tuple[str, ...] = ()
         self.hosted: dict[str, Hosted] = {}
         self.cell: Cell | None = None
@@ -81,13 +84,9 @@ class Place:
         """An attribute, as the host sees it."""
         if name in self.told:
             return self.told[name]
+        own = self.own.values[name]
         hosted = self.in_charge()
-        if hosted is not None:
-            try:
-                return getattr(hosted.front, name)
-            except AttributeError:
-                pass
-        return self.own.values[name]
+        return own if hosted is None else plausible(name, hosted.get(name, own), own)
 
     def write(self, name: str, value: Any) -> None:
         """The host sets an attribute."""
@@ -95,10 +94,7 @@ class Place:
         self.own.write(name, value)
         hosted = self.in_charge()
         if hosted is not None:
-            try:
-                setattr(hosted.front, name, value)
-            except Exception as error:  # noqa: BLE001 - an engine may refuse it; the host must not hear of it
-                log.debug("%s does not take %s: %r", hosted.kind, name, error)
+            hosted.set(name, value)
         if self.alone:
             return
         if name == "awaiting_real_usage_after_compression" and value is True:
@@ -134,12 +130,11 @@ class Place:
     def make(self, told: Mapping[str, Any]) -> None:
         """Read the settings and make the engines; once, when the model is known."""
         self.made = True
-        config = host_config()
+        config = self.config = host_config()
         self.settings = read_settings(config)
         self.alone = not self.settings.enabled
-        rules = _rules(config, told)
         if not self.own.values["context_length"]:
-            self.own = Own(*rules)
+            self.own = Own(*rules(config, told))
         self.own.update_model(told)
         wanted = ("builtin",) if self.alone else self.settings.engines
         kinds = [kind for kind in wanted if self._make_one(kind, config, told)]
@@ -157,7 +152,7 @@ class Place:
                 window = {"context_length": self.own.values["context_length"] or SOME_WINDOW}
                 self.hosted[kind] = host_compressor.builtin(config, {**window, **told})
             else:
-                hosted = self.hosted[kind] = third_party(kind)
+                hosted = self.hosted[kind] = third_party(kind, self.settings.patience)
                 hosted.lifecycle("update_model", **told)
         except EngineNotFoundError as error:
             log.warning("%s", error)
@@ -167,6 +162,10 @@ class Place:
             log.warning("the context engine %s cannot be made: %s", kind, why)
             return False
         return True
+
+    def configuration(self) -> Mapping[str, Any]:
+        """The host's configuration, as it is now."""
+        return host_config()
 
     # -- the conversation ---------------------------------------------------------------------------------------------
 
@@ -187,7 +186,23 @@ class Place:
 
     def judge(self, hosted: Hosted) -> Accept:
         """What judges the answers of a hosted engine."""
-        return judge(self.settings.guard, host_wording(), lambda: hosted.fell_back)
+        accept = judge(
+            self.settings.guard, host_wording(), lambda: hosted.fell_back, hosted.exchange.bare, lambda: hosted.wrote
+        )
+        known: list[str] = []
+
+        def told(answer: Messages, before: Messages) -> Verdict:
+            verdict = accept(answer, before)
+            if verdict.messages is not None and verdict.reason and not known:
+                known.append(verdict.reason)  # once a conversation: an engine that does it once does it again
+                log.warning(
+                    "what the context engine %s gave was mended and taken; wrong with it: %s",
+                    hosted.kind,
+                    verdict.reason,
+                )
+            return verdict
+
+        return told
 
     def _new_cell(self) -> Cell:
         length, threshold = self.budget()
@@ -196,26 +211,31 @@ class Place:
         where = self.session["home"] = self.session.get("home") or _home()
         told["profile"] = resolve_profile(os.environ, where)
         limits = {"context_length": length, "threshold": threshold}
-        started = {**told, **limits, "home": where or None, "host_session": self.host_id or None}
+        place = {"home": where or None, "host_session": self.host_id or None, "parent": self.session.get("parent")}
+        started = {**told, **limits, **place}
         cell = Cell(started, self.kinds, self.settings.deadline, strictly)
         cell.judges = {cell.names[kind]: self.judge(hosted) for kind, hosted in self.hosted.items()}
         self.runtime = None
         return cell
 
+    def boots(self, cell: Cell, kinds: Iterable[str]) -> dict[str, Callable[[Facet], object]]:
+        """The boot functions of these compressors for a conversation, by actor name."""
+        made: dict[str, Callable[[Facet], object]] = {}
+        for kind in kinds:
+            hosted = self.hosted.get(kind)
+            if hosted is None:
+                made[cell.names[kind]] = compressor(cell.sid, host_wording())
+            else:
+                made[cell.names[kind]] = hosted.boot(cell.sid, self.settings.deadline)
+        return made
+
     def _show(self, cell: Cell, runtime: Runtime | None) -> None:
         self.runtime = runtime
         if runtime is None:
             return
-        boots: dict[str, Callable[[Facet], object]] = {}
-        for kind, name in cell.names.items():
-            hosted = self.hosted.get(kind)
-            boots[name] = (
-                compressor(cell.sid, host_wording())
-                if hosted is None
-                else hosted.boot(cell.sid, self.settings.deadline)
-            )
+        boots, settings = self.boots(cell, cell.kinds), self.settings
         cell.post = None
-        runtime.soon(lambda desk: desk.adopt(cell, boots, self.settings))
+        runtime.soon(lambda desk: desk.adopt(cell, boots, settings))
         cell.post = partial(runtime.soon, _draw, cell)
         cell.follow()
 
@@ -237,7 +257,7 @@ def _whole(value: Any) -> int:
     return value if type(value) is int and value > 0 else 0
 
 
-def _rules(config: Mapping[str, Any], told: Mapping[str, Any]) -> tuple[Any, ...]:
+def rules(config: Mapping[str, Any], told: Mapping[str, Any]) -> tuple[Any, ...]:
     """Share, protected rows and reservation, as the host has them configured."""
     try:
         read = host_compressor.configured(config, str(told.get("model", "")), str(told.get("provider", "")))

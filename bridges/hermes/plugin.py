@@ -19,3 +19,6 @@ def register(ctx: Any) -> None:
     from .hooks import register_hooks  # noqa: PLC0415 - together with the above
 
     register_hooks(ctx)
+    from .command import register_command  # noqa: PLC0415 - likewise
+
+    register_command(ctx)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -34,14 +34,18 @@ log = logging.getLogger(__name__)
 class Runtime:
     """The thread, the dataspace in it, and the way in.
 
-    What is asked for goes through a queue whose other end a worker thread holds: to wake the event loop is a system call
-    that lets go of the interpreter, and the host's thread would have to wait for its turn to get it back.
+    What is asked for is put in a line.  A worker thread listens for the bell: to wake the event loop is a system call
+    that lets go of the interpreter, and the host's thread would have to wait for its turn to get it back.  Who is about
+    to wait anyway wakes the loop itself (`at_once`), which saves the way through that thread.
     """
 
     def __init__(self) -> None:
         self.dead = False
         self.desk: Desk | None = None
-        self._calls: SimpleQueue[Call] = SimpleQueue()
+        self._calls: deque[Call] = deque()
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._rung = self._ended = False
+        self._token: Any = None
         self._ident = 0
         self._thread = threading.Thread(target=self._run, name="hermes-dataspace", daemon=True)
         self._thread.start()
@@ -56,7 +60,20 @@ class Runtime:
         if threading.get_ident() == self._ident:
             fn(self.desk, *args)
         elif not self.dead:
-            self._calls.put((fn, args))
+            self._calls.append((fn, args))
+            self._ring()
+
+    def at_once(self, fn: Callable[..., object], *args: Any) -> None:
+        """Like `soon`, by somebody who waits for it; on the dataspace's thread: as soon as it has done what it does now."""
+        self._calls.append((fn, args))
+        token = self._token
+        if token is None:
+            self._ring()
+            return
+        try:
+            token.run_sync_soon(self._drain, idempotent=True)
+        except RuntimeError:  # it has ended, which whoever waits is about to see
+            log.debug("the dataspace has ended before it could do %r", fn)
 
     def ask(self, fn: Callable[..., T], *args: Any, seconds: float = 30.0) -> T:
         """Run `fn(desk, *args)` on the dataspace's thread and wait; raises what it raises, or `TimeoutError`."""
@@ -81,8 +98,14 @@ class Runtime:
 
     def stop(self) -> None:
         """End it, and wait until it has ended; no process has to, a test may want to."""
-        self._calls.put(None)
+        self._calls.append(None)
+        self._ring()
         self._thread.join()
+
+    def _ring(self) -> None:
+        if not self._rung:
+            self._rung = True
+            self._bell.put(None)
 
     # -- the thread ---------------------------------------------------------------------------------------------------
 
@@ -109,15 +132,26 @@ class Runtime:
         async with open_dataspace() as ds:
             self.desk = Desk(ds.actor("loop"))
             keep_time(self.desk)
+            self.desk.at_once = self.at_once
             self._ident = threading.get_ident()
-            while call := await trio.to_thread.run_sync(self._calls.get, abandon_on_cancel=True, limiter=limiter):
+            self._token = trio.lowlevel.current_trio_token()
+            while not self._ended:
+                await trio.to_thread.run_sync(self._bell.get, abandon_on_cancel=True, limiter=limiter)
+                self._rung = False  # before the line is looked at: what comes from now on rings again
+                self._drain()
+
+    def _drain(self) -> None:
+        """Do what is asked for, in order; a long line in pieces, so that others have their turn."""
+        for _ in range(BATCH):
+            if not self._calls or self._ended:
+                return
+            call = self._calls.popleft()
+            if call is None:
+                self._ended = True
+                self._bell.put(None)
+            else:
                 self._perform(call)
-                with suppress(Empty):
-                    for _ in range(BATCH):  # then it is the turn of others
-                        call = self._calls.get_nowait()
-                        if call is None:
-                            return
-                        self._perform(call)
+        self._ring()
 
     def _perform(self, call: tuple[Callable[..., object], tuple[Any, ...]]) -> None:
         try:

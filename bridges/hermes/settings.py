@@ -37,7 +37,7 @@ class Settings:
     `enabled` off leaves the hosted built-in compressor alone in charge.  `guard`: what becomes of a hosted engine's
     answer.  `engines`: who compacts, in the order in which they are asked; `builtin` is the host's own compressor,
     `compressor` ours, any other name a context engine written for the host.  `deadline`: seconds that one engine may
-    take for an answer.  `observers`: what runs beside them; `options` are their blocks, where there are any.
+    take for an answer, `patience`: for anything else that the host's thread waits for.  `observers`: what runs beside them; `options` are their blocks, where there are any.
     """
 
     EXAMPLE = "guard"
@@ -48,6 +48,7 @@ class Settings:
         ("builtin",), names, "write a list of names without '#', as in [builtin, compressor]"
     )
     deadline: float = setting(300.0, seconds, "write a number of seconds above 0")
+    patience: float = setting(5.0, seconds, "write a number of seconds above 0")
     observers: tuple[str, ...] = setting(Factory(_all_observers), names, "write a list of names, as in [skills]")
     options: tuple[object, ...] = field(default=())
 

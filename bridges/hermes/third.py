@@ -13,11 +13,14 @@ import importlib
 import importlib.util
 import logging
 import sys
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
-from threading import RLock
+from threading import Lock
 from typing import Any
 
+from .bounded import in_time
+from .forward import left_running
 from .hooks import host_context
 from .host import home
 from .hosted import Hosted
@@ -25,10 +28,15 @@ from .hosted import Hosted
 __all__ = ["EngineNotFoundError", "third_party"]
 
 GROUP = "hermes_agent.plugins"
+MOST_LEFT = 8
+"""An engine of which so many calls hang in this process is not made for another agent."""
+LOADING = 6
+"""How many times the patience of a cheap call it may take to load and make an engine."""
 
 log = logging.getLogger(__name__)
 _prototypes: dict[str, Any] = {}
-_lock = RLock()
+_locks: dict[str, Lock] = {}
+_lock = Lock()
 
 
 class EngineNotFoundError(LookupError):
@@ -52,18 +60,41 @@ class _StandIn:
         return lambda *args, **kwargs: None
 
 
-def third_party(name: str) -> Hosted:
-    """Host the context engine `name` for one agent; raises `EngineNotFoundError`."""
+def third_party(name: str, patience: float) -> Hosted:
+    """Host the context engine `name` for one agent, with so many seconds for each cheap call; raises `EngineNotFoundError`.
+
+    It is looked for and made in another thread too, for its code runs then.
+    """
+    if left_running(name) >= MOST_LEFT:
+        raise EngineNotFoundError(
+            f"the context engine {name!r} is left out: {MOST_LEFT} of its calls in this process have not returned"
+        )
+    made = in_time(
+        partial(_made, name), LOADING * patience, partial(left_running, name, 1), partial(left_running, name, -1)
+    )
+    if made.overdue:
+        raise EngineNotFoundError(f"the context engine {name!r} could not be made within {LOADING * patience:g} s")
+    if made.error is not None:
+        raise made.error
+    return Hosted(name, made.result, patience=patience)
+
+
+def _made(name: str) -> Any:
     with _lock:
+        lock = _locks.setdefault(name, Lock())
+    if not lock.acquire(timeout=LOADING):
+        raise EngineNotFoundError(f"the context engine {name!r} is still being made for another agent")
+    try:
         prototype = _prototypes.get(name)
         if prototype is None:
             prototype = _prototypes[name] = _found(name)
         try:
-            engine = copy.deepcopy(prototype)
+            return copy.deepcopy(prototype)
         except Exception as error:  # noqa: BLE001 - whatever it holds that cannot be copied
             log.debug("the context engine %s cannot be copied (%r); another one is made", name, error)
-            engine = _found(name)
-    return Hosted(name, engine)
+            return _found(name)
+    finally:
+        lock.release()
 
 
 def _found(name: str) -> Any:

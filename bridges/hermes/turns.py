@@ -2,8 +2,8 @@
 
 A hook names a session, and several agents may bear the same session's id: the review that runs in the background, a
 helper of the gateway.  A turn is told apart by its own id.  When it begins, the host calls the hook from a function that
-has the agent at hand, so the agent is looked for there, and taken only if this is the turn it says it is in.  Where none
-is found the turn stays open on its thread, and the next call of an engine there that bears the same session's id is
+has the agent at hand, so the agent is looked for there (in the frames of this thread; nothing in the hook's arguments
+names it), and taken only if this is the turn it says it is in.  Where none is found the turn stays open on its thread, and the next call of an engine there that bears the same session's id is
 taken for its owner's.  What belongs to nobody is nobody's.
 """
 
@@ -12,15 +12,20 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from .adapter import EngineMethods
 
-__all__ = ["Turn", "begin", "claim", "forget", "turn_of"]
+if TYPE_CHECKING:
+    from .cell import Cell
+
+__all__ = ["Turn", "begin", "claim", "delegator", "forget", "turn_of"]
 
 MOST = 1000  # turns and threads that are remembered: some never end
-DEPTH = 10  # frames: the host's hooks come through two or three of its functions
+DEPTH = 20  # frames: the host calls through a handful of its functions
 NOBODY: Any = object()
 
 _open: OrderedDict[int, Turn] = OrderedDict()
@@ -39,7 +44,7 @@ class Turn:
         self.text = text
         self.first = first
         self.answer = ""
-        self.cell: Any = None
+        self.cell: Cell | None = None
         self._seat: ref[Any] | None = None
 
     @property
@@ -86,6 +91,15 @@ def turn_of(turn: str) -> Turn | None:
     return _turns.get(turn)
 
 
+def delegator() -> Any:
+    """The seat of the agent that is making another one on this thread, to hand work to it; None: nobody does."""
+    for agent in _callers("parent_agent"):
+        engine = getattr(agent, "context_compressor", None)
+        if isinstance(engine, EngineMethods):
+            return engine.seat
+    return None
+
+
 def forget() -> None:
     """The turn on this thread is over, whoever's it was."""
     with _lock:
@@ -94,16 +108,22 @@ def forget() -> None:
 
 def _caller(turn: str) -> Any:
     """The seat of the agent that calls; `NOBODY` where that agent has another engine, None where there is no agent."""
-    frame = sys._getframe(2)
-    for _ in range(DEPTH):
-        agent = frame.f_locals.get("agent") if "agent" in frame.f_code.co_varnames else None
-        if agent is not None and getattr(agent, "_current_turn_id", None) == turn:
+    for agent in _callers("agent"):
+        if getattr(agent, "_current_turn_id", None) == turn:
             engine = getattr(agent, "context_compressor", None)
             return engine.seat if isinstance(engine, EngineMethods) else NOBODY
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
     return None
+
+
+def _callers(name: str) -> Iterator[Any]:
+    """What the functions that led here call by this name, the latest first."""
+    frame: FrameType | None = sys._getframe(2)
+    for _ in range(DEPTH):
+        if frame is None:
+            return
+        if name in frame.f_code.co_varnames:
+            yield frame.f_locals.get(name)
+        frame = frame.f_back
 
 
 def _keep(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:

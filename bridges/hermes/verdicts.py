@@ -19,6 +19,7 @@ from engines.messages import Messages
 
 from .feed import Feed
 from .hosted import Hosted
+from .own import NEARLY_ALL
 from .plateau import Plateau
 
 __all__ = ["Verdicts"]
@@ -44,7 +45,7 @@ class Verdicts(Feed):
         cell = self.begun()
         told = dict(report) if self.alone or self.settings.guard == "record" else _cleaned(report)
         for hosted in self.hosted.values():
-            hosted.cheap("update_from_response", told)
+            hosted.tell("update_from_response", told)
         self.own.read_usage(report)
         if cell is not None:
             self._watch()
@@ -56,7 +57,7 @@ class Verdicts(Feed):
         cell = self.begun()
         hosted = self.in_charge()
         if cell is None:
-            return bool(hosted is not None and hosted.cheap("should_compress", tokens, default=False))
+            return bool(hosted is not None and hosted.cheap("should_compress", tokens, default=False, shape=bool))
         self.drop_offer()
         number = tokens if type(tokens) is int else _number(tokens, self.read("last_prompt_tokens"))
         if number != self.own.values["last_prompt_tokens"]:
@@ -75,7 +76,9 @@ class Verdicts(Feed):
         self.estimate = _number(tokens, 0)
         hosted = self.in_charge()
         if hosted is not None:
-            return bool(hosted.cheap("should_defer_preflight_to_real_usage", tokens, default=False))
+            says = hosted.cheap("should_defer_preflight_to_real_usage", tokens, default=False, shape=bool)
+            if not hosted.stuck:
+                return bool(says)
         return self.own.defers(_number(tokens, 0))
 
     def cooldown(self, *, refresh: bool) -> dict[str, Any] | None:
@@ -84,15 +87,16 @@ class Verdicts(Feed):
         hosted = self.in_charge()
         if hosted is None:
             return None
-        rest = hosted.cheap("get_active_compression_failure_cooldown", **({"refresh": True} if refresh else {}))
-        return rest if isinstance(rest, dict) and rest and not self._others() else None
+        refreshed = {"refresh": True} if refresh else {}
+        rest = hosted.cheap("get_active_compression_failure_cooldown", shape=_rest, **refreshed)
+        return rest if rest and not self._others() else None
 
     def blocked(self) -> bool:
         """Whether the engine in charge holds automatic compaction back, and nobody else can stand in."""
         hosted = self.in_charge()
         if hosted is None:
             return False
-        return bool(hosted.cheap("_automatic_compression_blocked", default=False)) and not self._others()
+        return hosted.cheap("_automatic_compression_blocked", default=False, shape=bool) and not self._others()
 
     def load_streak(self) -> None:
         """Have the engine in charge read its durable state again."""
@@ -118,29 +122,32 @@ class Verdicts(Feed):
         """Whether a compaction by hand would find something to do."""
         hosted = self.in_charge()
         if hosted is not None:
-            return bool(hosted.cheap("has_content_to_compress", messages, default=True))
+            return bool(hosted.cheap("has_content_to_compress", messages, default=True, shape=bool))
         return plan_compaction(Messages.of(messages), Limits(threshold=self.budget()[1])) is not None
 
     def preflight(self, messages: Any) -> bool:
         """What the engine in charge says of a list before anybody has asked the provider."""
         hosted = self.in_charge()
-        return bool(hosted is not None and hosted.cheap("should_compress_preflight", messages, default=False))
+        return hosted is not None and hosted.cheap("should_compress_preflight", messages, default=False, shape=bool)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Say it, once a conversation, if the provider cuts off what it is sent."""
+        """Say it, once a conversation, if the provider cuts off what it is sent; what it takes is the budget then."""
         before = self.plateau
         self.plateau = before.read(self.own.values["last_prompt_tokens"], self.estimate)
-        if self.plateau.noticed and not before.noticed and self.plateau.level < self.budget()[1]:
-            log.warning(
-                "The provider reports about %d prompt tokens however long the conversation grows (now some %d); it may cut"
-                " off what it is sent. Set model.context_length in config.yaml to the window it really has; it is taken to"
-                " have %d.",
-                self.plateau.level,
-                self.estimate,
-                self.budget()[0],
-            )
+        level = self.plateau.level
+        length, threshold = self.budget()
+        if not self.plateau.noticed or before.noticed or level >= threshold:
+            return
+        log.warning(
+            "The provider reports about %d prompt tokens however long the conversation grows (now some %d); it may cut"
+            " off what it is sent. Set model.context_length in config.yaml to the window it really has; it is taken to"
+            " have %d.",
+            *(level, self.estimate, length),
+        )
+        if self.settings.guard == "repair":
+            self.write("threshold_tokens", max(1, int(level * NEARLY_ALL)))
 
     def _others(self) -> bool:
         """Whether another compressor serves beside the one in charge."""
@@ -149,7 +156,10 @@ class Verdicts(Feed):
     def _hosted_says(self, hosted: Hosted, tokens: Any, number: int) -> bool:
         cell = self.cell
         assert cell is not None
-        says = bool(hosted.cheap("should_compress", tokens, default=False))
+        says = hosted.cheap("should_compress", tokens, default=None, shape=bool)
+        if says is None:  # it has failed, or does not come back: its word is missing, not no
+            cell.guarded = True
+            return self._loop_says(number)
         _length, threshold = self.publish_budget()  # an engine may have set another threshold meanwhile
         awaited = bool(self.read("awaiting_real_usage_after_compression"))
         over = number >= threshold
@@ -164,7 +174,7 @@ class Verdicts(Feed):
             cell.hold(f"{hosted.kind} failed a moment ago; automatic compaction pauses.")
             return False
         cell.hold(f"{hosted.kind} holds automatic compaction back." if held and not awaited else None)
-        return says
+        return bool(says)
 
     def _loop_says(self, number: int) -> bool:
         cell = self.cell
@@ -184,6 +194,14 @@ def _number(value: Any, otherwise: Any) -> int:
         if isinstance(one, (int, float)) and not isinstance(one, bool):
             return int(one)
     return 0
+
+
+def _rest(said: Any) -> dict[str, Any] | None:
+    """A pause as the host reads it: it asks for the seconds that remain."""
+    if not isinstance(said, dict) or not said:
+        return None
+    seconds = said.get("remaining_seconds", 0.0)
+    return {**said, "remaining_seconds": float(seconds) if isinstance(seconds, (int, float)) else 0.0}
 
 
 def _cleaned(report: Mapping[str, Any]) -> dict[str, Any]:

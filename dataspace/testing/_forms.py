@@ -1,7 +1,7 @@
 """Hashable forms of values, readings included, and of what lives in a dataspace: equal forms, equal states.
 
-From one state of a run to the next most values are the same objects.  Those that cannot change are looked at once, and are
-a number from then on: that is quick, and a form that holds many takes little room.
+From one state of a run to the next most values are the same objects.  Those that cannot change are looked at once a run, and
+are a number from then on: that is quick, and a form that holds many takes little room.
 """
 
 from __future__ import annotations
@@ -23,12 +23,9 @@ __all__ = ["Forms"]
 
 Way = Callable[[Any], Hashable]
 
-_MOST_KNOWN = 10_000
-"""So many objects are remembered, and kept alive; then it begins anew."""
-
 
 class Forms:
-    """Makes forms.  `omitted` names fields of classes that do not count; `number` gives equal forms the same number.
+    """Makes forms, for one run.  `omitted` names fields of classes that do not count; `number` gives equal forms the same number.
 
     Objects that are no values count by their class alone: what they hold, the scenario tells.
     """
@@ -124,8 +121,6 @@ class Forms:
             before, self._fixed = self._fixed, True
             form = way(value)
             if self._fixed:
-                if len(known) >= _MOST_KNOWN:
-                    known.clear()
                 form = (Forms, number(form))  # no form of a value begins so
                 known[id(value)] = value, form
             self._fixed &= before

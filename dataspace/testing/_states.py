@@ -25,15 +25,15 @@ class States:
     def __init__(self) -> None:
         self._parts: dict[Hashable, int] = {}
         self._states: dict[bytes, int] = {}  # by the numbers of their parts, four bytes each
-        self._forms: Forms | None = None
+        self._run: Run | None = None
 
     def __len__(self) -> int:
         return len(self._states)
 
     def number(self, run: Run) -> int:
         """The number of the state that `run` is in."""
-        if self._forms is None:
-            self._forms = Forms(run.omitted, self._part)
+        if run is not self._run:
+            self._run, self._forms = run, Forms(run.omitted, self._part)
         parts = array("I", map(self._part, _parts(run, self._forms)))
         return self._states.setdefault(parts.tobytes(), len(self._states))
 

@@ -10,15 +10,16 @@ from typing import Any
 
 from attrs import frozen
 
+from ..skills.reading import read_result
+from ..skills.wording import label_of
 from ..transcript import Call
 from .wording import lines_with, one_line
 
 __all__ = ["PRUNED", "Outcome", "Target", "noise_in", "outcome_of", "skill_of", "target_of"]
 
 PRUNED = "[SKILL_PRUNED]"
-"""Stands in place of a skill's text that was dropped; another engine looks for it."""
+"""Says in a summary that a skill's text was dropped; in the row itself stands the marker of `engines.skills`."""
 
-SKILL_TOOL = "skill_view"
 _SHELL_KEYS = ("command", "cmd", "script", "code")
 _PATH_KEYS = (
     "path",
@@ -115,21 +116,9 @@ def outcome_of(text: str, noise: frozenset[str] = frozenset()) -> Outcome:
 
 
 def skill_of(call: Call, text: str) -> str | None:
-    """Return how a skill that this call brought in full is named (with its file, if it is one); None for other calls."""
-    if call.name != SKILL_TOOL:
-        return None
-    arguments, result = _loaded(call.arguments), _loaded(text)
-    if isinstance(result, Mapping):
-        loaded = result.get("success") is True and isinstance(result.get("content"), str)
-    else:
-        loaded = re.match(r"\{\s*\"success\":\s*true", text) is not None  # cut off by the host: no JSON any more
-    if not loaded:
-        return None
-    given = arguments if isinstance(arguments, Mapping) else {}
-    found = result if isinstance(result, Mapping) else {}
-    name = str(found.get("name") or given.get("name") or "unknown")
-    file = given.get("file_path") or found.get("file")
-    return f"{name} file={file}" if file else name
+    """Return how a skill that this call brought is named (with its file, if it is one); None for other calls."""
+    found = read_result(call, text)
+    return None if found is None or found.kind not in {"whole", "gone"} else label_of(found.name, found.file)
 
 
 def noise_in(results: Iterable[str]) -> frozenset[str]:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import evolve, fields
 
+from ..skills.place import without_words
 from ..transcript import SUMMARY_END, SUMMARY_HEAD, seal
 from .requests import Compared
 from .summary import Item, Summary
@@ -62,7 +63,7 @@ def render(summary: Summary) -> str:
 
 def parse(text: str) -> Summary:
     """Read a summary back; what is not in the form of `render` is taken for a note."""
-    lines = loosely_split(text)[1].split("\n")[1:-1]
+    lines = without_words(loosely_split(text)[1]).split("\n")[1:-1]  # what is said of skills is written anew
     head = _HEAD.search(lines[0]) if lines else None
     sections: dict[str, list[str]] = {name: [] for name in _HEADINGS}
     names = {f"## {heading}": name for name, heading in _HEADINGS.items()}

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..messages import Messages, Row, thaw
+from ..skills.wording import marker, read_marker
 from ..transcript import Group, call_id, calls_of, estimate_tokens, images_in, said_by_user, text_of
-from .outcome import PRUNED
 from .reader import Reader, Step
 from .redact import redact
 from .wording import bytes_of, excerpt, one_line
@@ -29,10 +29,7 @@ _IMAGE = "[image left out]"
 def line_of(step: Step, same_as: str = "") -> str:
     """Say a tool result in one line."""
     if step.skill is not None:
-        name = step.skill.partition(" file=")[0]
-        return (
-            f"[{step.call.name}] name={step.skill} ({step.size:,} chars) {PRUNED} reload with skill_view(name={name!r})"
-        )
+        return marker(step.skill, step.size)
     head = f"[{step.call.name}] {step.target}".rstrip()
     if same_as:
         return f"{head} → same output as {same_as} ({step.size:,} chars)"
@@ -51,6 +48,7 @@ def wear(reader: Reader, group: Group, later: Mapping[str, str]) -> list[Any]:
         text = text_of(result)
         line = line_of(step, _reference(later, text, step))
         smaller = len(line) < len(text) and (len(text) > _SHORT or step.skill is not None)
+        smaller = smaller and not (step.skill is not None and read_marker(text))
         if smaller or images_in(result.get("content")):
             result = Messages.of(
                 [{**result, "content": line if smaller else f"{text} {_IMAGE}".replace("[image]", "").strip()}]

@@ -7,12 +7,12 @@ model says nor a summary makes anything available; a summary of the run loop's o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from ..messages import Messages
 from ..transcript import (
     SUMMARY_KEY,
     Call,
@@ -27,12 +27,27 @@ from .block import bodies_in
 from .reading import SKILL_KEY, Reading, read_result, read_user
 from .wording import SKILL_TOOL, label_of, listed
 
-__all__ = ["SKILLS_KEY", "Entry", "Found", "Sighting", "look", "scan", "sightings", "summary_rows"]
+__all__ = [
+    "SKILLS_KEY",
+    "Entry",
+    "Found",
+    "Key",
+    "Sighting",
+    "labels",
+    "look",
+    "same",
+    "scan",
+    "sightings",
+    "summary_rows",
+]
 
 SKILLS_KEY = "_skills"
 """The private key of a summary's row: the skills that have no row of their own any more."""
 
+_APART = re.compile(r"(.+) \((.+)\)")
 State = Literal["available", "pruned"]
+Key = tuple[str, str | None]
+"""A skill's path (its name where no path is known) and its linked file."""
 
 
 @frozen
@@ -57,7 +72,7 @@ class Entry:
     directory: str | None = field(default=None, eq=False, kw_only=True)
 
     @property
-    def key(self) -> tuple[str, str | None]:
+    def key(self) -> Key:
         """What tells this entry from others."""
         return (self.path or self.name, self.file)
 
@@ -80,7 +95,7 @@ class Sighting:
 class Found:
     """All that the rows say of one skill, in order; `current` is the version that counts."""
 
-    key: tuple[str, str | None]
+    key: Key
     seen: list[Sighting] = field(factory=list)
     current: str | None = None
 
@@ -91,13 +106,19 @@ class Found:
 
     def settle(self) -> None:
         """Find the version that counts."""
-        whole = [one.reading for one in self.seen if one.reading.kind == "whole"]
+        sizes: dict[str, set[int | None]] = {}
+        for one in self.seen:
+            if one.reading.sha256 is not None:
+                sizes.setdefault(one.reading.sha256, set()).update({one.reading.size, len(one.reading.body) or None})
         for one in self.seen:
             reading = one.reading
-            if reading.kind == "whole" or (reading.kind in {"gone", "notice"} and reading.sha256 is not None):
+            if reading.kind == "superseded":
+                continue
+            if reading.sha256 is not None:
                 self.current = reading.sha256
-            elif reading.kind == "gone" and whole and not any(_fits(reading, other) for other in whole):
-                self.current = None  # another version came, and nobody knows which
+            elif reading.size is not None and sizes and reading.size not in sizes.get(self.current or "", ()):
+                # Another version came; which one, only its size can tell.
+                self.current = next((sha for sha, known in sizes.items() if reading.size in known), None)
 
     def entry(self) -> Entry:
         """What there is to say of it in the end."""
@@ -106,6 +127,8 @@ class Found:
         newest = of_note[-1]
         named = next((one.reading for one in reversed(self.seen) if one.reading.kind == "whole"), newest.reading)
         path = next((one.reading.path for one in reversed(self.seen) if one.reading.path), None)
+        if path is None and self.key[0] != named.name and self.key[0].endswith(".md"):
+            path = self.key[0]  # of a linked file: that of its skill
         body = whole[-1].reading.body if whole else ""
         sizes = (one.reading.size for one in reversed(self.seen) if one.reading.size)
         return Entry(
@@ -138,8 +161,8 @@ def scan(messages: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
 def look(rows: Sequence[Mapping[str, Any]]) -> list[Found]:
     """Sort the sightings in some rows by skill."""
     seen = [one for one in sightings(rows) if one.reading.kind != "failed"]
-    keys = _Keys(seen)
-    found: dict[tuple[str, str | None], Found] = {}
+    keys = _Keys([*(one.reading for one in seen), *map(_as_reading, _all_kept(rows))])
+    found: dict[Key, Found] = {}
     for one in seen:
         key = keys.of(one.reading)
         found.setdefault(key, Found(key)).seen.append(one)
@@ -150,31 +173,32 @@ def look(rows: Sequence[Mapping[str, Any]]) -> list[Found]:
 
 def sightings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Sighting]:
     """Every row that says something of a skill, failed loads among them."""
-    waiting: dict[str, list[Call]] = {}
     summaries = frozenset(summary_rows(rows))
+    waiting: list[Call] = []
     for at, row in enumerate(rows):
         role = row.get("role")
-        if role == "assistant":
-            waiting = {}
-            if row.get("tool_calls"):
-                for call in calls_of(row):
-                    waiting.setdefault(call.id, []).append(call)
-        elif role == "tool":
-            calls = waiting.get(call_id(row) or "")
-            if calls:
-                call = calls.pop(0)
-                if call.name == SKILL_TOOL:
-                    reading = read_result(call, text_of(row), row.get(SKILL_KEY))
-                    if reading is not None:
-                        yield Sighting(at, reading, call)
-        else:
-            waiting = {}
-            if role == "user":
-                for reading in read_user(text_of(row)):
-                    yield Sighting(at, reading)
+        if role == "tool":
+            one = _result(at, row, waiting)
+            if one is not None:
+                yield one
+            continue
+        waiting = list(calls_of(row)) if row.get("tool_calls") else []
+        if role == "user":
+            yield from (Sighting(at, reading) for reading in read_user(text_of(row)))
         if at in summaries:
-            for reading in bodies_in(text_of(row)):
-                yield Sighting(at, reading)
+            yield from (Sighting(at, reading) for reading in bodies_in(text_of(row)))
+
+
+def _result(at: int, row: Mapping[str, Any], waiting: list[Call]) -> Sighting | None:
+    """Read a tool's row as the result of the first of the waiting calls that it can answer."""
+    call = next((call for call in waiting if call.id == call_id(row)), None)
+    if call is None:
+        return None
+    waiting.remove(call)
+    if call.name != SKILL_TOOL:
+        return None
+    reading = read_result(call, text_of(row), row.get(SKILL_KEY))
+    return None if reading is None else Sighting(at, reading, call)
 
 
 def summary_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
@@ -192,16 +216,15 @@ def summary_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
 class _Keys:
     """Finds which skill a reading is about: by path where one is known, by any name it was called otherwise."""
 
-    def __init__(self, seen: Iterable[Sighting]) -> None:
+    def __init__(self, readings: Iterable[Reading]) -> None:
         self._paths: dict[str, set[str]] = {}
-        for one in seen:
-            reading = one.reading
+        for reading in readings:
             if reading.path is not None and reading.file is None:
                 folder = reading.path.removesuffix("/SKILL.md")
                 for name in (reading.name, reading.called, folder):
                     self._paths.setdefault(name, set()).add(reading.path)
 
-    def of(self, reading: Reading) -> tuple[str, str | None]:
+    def of(self, reading: Reading) -> Key:
         """The key of what a reading is about."""
         if reading.path is not None and reading.file is None:
             return (reading.path, None)
@@ -212,29 +235,68 @@ class _Keys:
         return (reading.path or reading.name, reading.file)
 
 
-def _fits(gone: Reading, whole: Reading) -> bool:
-    """Whether what was in place of `gone` may have been this text, by its size."""
-    return gone.size is None or gone.size in {whole.size, len(whole.body)}
+def labels(entries: Iterable[Entry]) -> dict[Key, str]:
+    """A label for every entry; where two skills bear one name, with what tells them apart."""
+    entries = tuple(entries)
+    said = [entry.label for entry in entries]
+    return {entry.key: entry.label if said.count(entry.label) == 1 else _apart(entry) for entry in entries}
+
+
+def _apart(entry: Entry) -> str:
+    return f"{entry.label} ({entry.path or entry.called or entry.name})"
+
+
+def same(entry: Entry, known: Mapping[Key, Entry]) -> Entry:
+    """The entry under the path of the known one that it can only mean, where it has none itself."""
+    if entry.path is not None or entry.key in known:
+        return entry
+    names = {entry.name, entry.called}
+    alike = [one for one in known.values() if one.file == entry.file and names & {one.name, one.called}]
+    if len({one.path for one in alike}) != 1 or alike[0].path is None:
+        return entry
+    return evolve(entry, path=alike[0].path, sha256=entry.sha256 or alike[0].sha256, name=alike[0].name)
 
 
 def _only_named(rows: Sequence[Mapping[str, Any]], found: Sequence[Entry]) -> list[Entry]:
     """The skills that a summary names and no row; one that has a row is what that says."""
-    names = {(entry.name, entry.file) for entry in found} | {(entry.called, entry.file) for entry in found}
-    keys = {entry.key for entry in found}
-    named: dict[tuple[str, str | None], Entry] = {}
+    there = {entry.key: entry for entry in found}
+    named: dict[Key, Entry] = {}
     for at in summary_rows(rows):
-        row = rows[at]
-        kept = row.get(SKILLS_KEY)
-        entries = [_kept(told) for told in kept if isinstance(told, Mapping)] if isinstance(kept, (list, tuple)) else []
-        labels = {entry.label for entry in entries}
-        for label, _ in listed(text_of(row)):
-            name, _, file = label.partition(" file=")
-            if label not in labels:
-                entries.append(Entry(name, None, file or None, None, "pruned", called=name, source="summary"))
+        entries = _kept_in(rows[at])
+        said = {text for entry in (*entries, *found) for text in (entry.label, _apart(entry))}
+        entries += [_listed(label) for label, _ in listed(text_of(rows[at])) if label not in said]
         for entry in entries:
-            if entry.key not in keys and (entry.path is not None or (entry.name, entry.file) not in names):
+            if same(entry, there).key not in there and (entry.called, entry.file) not in _names(found):
                 named[entry.key] = entry
     return list(named.values())
+
+
+def _names(found: Iterable[Entry]) -> set[Key]:
+    """By what names entries without a path are known."""
+    return {(name, entry.file) for entry in found if entry.path is None for name in (entry.name, entry.called)}
+
+
+def _listed(label: str) -> Entry:
+    """An entry from its label in a section."""
+    apart = _APART.fullmatch(label)
+    name, _, file = (apart[1] if apart is not None else label).partition(" file=")
+    path = apart[2] if apart is not None and apart[2].endswith(".md") else None
+    called = apart[2] if apart is not None and path is None else name
+    return Entry(name, None, file or None, path, "pruned", called=called, source="summary")
+
+
+def _all_kept(rows: Sequence[Mapping[str, Any]]) -> list[Entry]:
+    return [entry for at in summary_rows(rows) for entry in _kept_in(rows[at])]
+
+
+def _kept_in(row: Mapping[str, Any]) -> list[Entry]:
+    """The entries in the private key of a summary's row."""
+    kept = row.get(SKILLS_KEY)
+    return [_kept(told) for told in kept if isinstance(told, Mapping)] if isinstance(kept, (list, tuple)) else []
+
+
+def _as_reading(entry: Entry) -> Reading:
+    return Reading("gone", entry.name, entry.called, entry.file, entry.path, entry.sha256)
 
 
 def _kept(told: Mapping[str, Any]) -> Entry:

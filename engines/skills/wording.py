@@ -93,8 +93,8 @@ def notice(name: str, sha256: str) -> str:
             "name": name,
             "hash": sha256,
             "already_active": True,
-            "message": "This skill is active: its full text, unchanged, stands once in the current context, in another"
-            " skill_view result. Use that; there is nothing to reload.",
+            "message": "This skill is active: its full text, unchanged, stands in the current context, once. Use"
+            " that; there is nothing to reload.",
         }
     )
 

@@ -35,7 +35,9 @@ def render(snapshot: Snapshot, limit: int = LIMIT) -> str:
         return text
     body["task_state"] = cut_to(body["task_state"], min(_STATE, limit * 6 // 10))
     body["lineage"] = cut_to(body["lineage"], min(_LINEAGE, limit // 10))
-    room = limit - bytes_of(_laid_out({**body, **dict.fromkeys(_LISTS, [])})) - 8  # what opens and closes the lists
+    room = (
+        limit - bytes_of(_laid_out({**body, "tool_calls": [], "key_findings": []})) - 8
+    )  # what opens and closes the lists
     _fit(body, max(room, _LEAST * 4))
     return _laid_out(body)
 

@@ -20,7 +20,7 @@ from attrs import field, frozen
 from .errors import CorruptSnapshotError, NewerSnapshotError
 from .plain import plain, whole_letters
 
-__all__ = ["REASONS", "VERSION", "Snapshot", "moment_of", "name_of"]
+__all__ = ["REASONS", "VERSION", "Head", "Snapshot", "head_of", "moment_of", "name_of"]
 
 VERSION = "1.0.0"
 REASONS = ("session_end", "session_reset", "session_start", "compaction")
@@ -57,7 +57,7 @@ def _timestamp(value: Any) -> str:
 
 
 def _reason(value: Any) -> str:
-    if value not in REASONS:
+    if not isinstance(value, str) or value not in REASONS:
         raise ValueError(f"reason is one of {', '.join(REASONS)}, not {plain(value)!r}")
     return str(value)
 
@@ -118,18 +118,8 @@ class Snapshot:
 
         Raises `NewerSnapshotError` or `CorruptSnapshotError`.
         """
-        if not isinstance(found, dict):
-            raise CorruptSnapshotError("it holds no JSON object")
-        _check_version(found.get("version", VERSION))
-        for name, kind in _SHAPES.items():
-            if not isinstance(found.get(name), kind):
-                raise CorruptSnapshotError(f"{name} is missing or of the wrong type")
-        if "profile" in found and not isinstance(found["profile"], str):
-            raise CorruptSnapshotError("profile is of the wrong type")
-        try:
-            return cls.of(found)
-        except ValueError as error:
-            raise CorruptSnapshotError(str(error)) from None
+        head_of(found)
+        return cls.of(found)
 
     @property
     def moment(self) -> datetime:
@@ -141,12 +131,56 @@ class Snapshot:
         return {name: getattr(self, name) for name in _FIELDS}
 
 
+@frozen
+class Head:
+    """What a file says of itself, without what it holds: enough to list it and to tell which is newer."""
+
+    session_id: str
+    profile: str
+    reason: str
+    timestamp: str
+    sequence: int
+    lineage: Mapping[str, Any]
+
+
+def head_of(found: Any) -> Head:
+    """Check what stood in a file; raises `CorruptSnapshotError`, or `NewerSnapshotError`.  What passes can be read."""
+    if not isinstance(found, dict):
+        raise CorruptSnapshotError("it holds no JSON object")
+    _check_version(found.get("version", VERSION))
+    for name, kind in _SHAPES.items():
+        if not isinstance(found.get(name), kind):
+            raise CorruptSnapshotError(f"{name} is missing or of the wrong type")
+    profile = found.get("profile", "default")
+    if not isinstance(profile, str):
+        raise CorruptSnapshotError("profile is of the wrong type")
+    lineage = found.get("lineage")
+    sequence = found.get("sequence")
+    try:
+        return Head(
+            name_of(found["session_id"]),
+            name_of(profile),
+            _reason(found["reason"]),
+            _timestamp(found["timestamp"]),
+            _sequence(0 if sequence is None else sequence),
+            lineage if isinstance(lineage, dict) else {},
+        )
+    except ValueError as error:
+        raise CorruptSnapshotError(str(error)) from None
+
+
 _FIELDS = (
     *("session_id", "profile", "reason", "timestamp", "sequence"),
     *("tool_calls", "key_findings", "task_state", "lineage", "version"),
 )
 _OPTIONAL = tuple(name for name in _FIELDS if name not in {"session_id", "version"})
-_SHAPES: dict[str, Any] = {"session_id": str, "reason": str, "timestamp": (str, int, float), "tool_calls": list, "key_findings": list}
+_SHAPES: dict[str, Any] = {
+    "session_id": str,
+    "reason": str,
+    "timestamp": (str, int, float),
+    "tool_calls": list,
+    "key_findings": list,
+}
 
 
 def _check_version(version: Any) -> None:
@@ -154,4 +188,6 @@ def _check_version(version: Any) -> None:
     if match is None:
         raise CorruptSnapshotError("version is none, such as 1.0.0")
     if tuple(int(part or 0) for part in match.groups()) > (1, 0, 0):
-        raise NewerSnapshotError(f"it is of version {match[0]}, and this release reads up to {VERSION}; upgrade hermes-dataspace")
+        raise NewerSnapshotError(
+            f"it is of version {match[0]}, and this release reads up to {VERSION}; upgrade hermes-dataspace"
+        )

@@ -16,7 +16,7 @@ from engines.compressor.redact import redact_all
 from .kinds import KINDS
 from .tools import arguments, failed, hook_call, is_hook, label
 
-__all__ = ["MALFORMED", "Entry", "Redact", "complete", "malformed", "moment", "tool_entry", "weighed"]
+__all__ = ["MALFORMED", "Entry", "Redact", "complete", "malformed", "moment", "shortened", "tool_entry", "weighed"]
 
 Entry = dict[str, Any]
 Redact = Callable[[Sequence[str]], list[str]]
@@ -27,6 +27,7 @@ MALFORMED = "hook:malformed_payload"
 
 _ACTION, _DETAIL, _PAYLOAD = 200, 500, 200  # the most characters
 _SLACK = 2_000  # characters past the limit that are looked at for secrets, lest half of one is left
+_GAP = " … "
 _TEXTS = ("skill", "action", "detail", "reflection")
 _NUMBERS = {"pain_score": (2, 7), "importance": (5, 5), "confidence": (0.5, 0.5)}  # defaults: success, failure
 
@@ -70,7 +71,14 @@ def malformed(payload: Any, redact: Redact = redact_all) -> Entry:
 def weighed(kind: str, **told: Any) -> Entry:
     """An entry of one of our own kinds, with its importance, pain and outcome."""
     weight = KINDS[kind]
-    entry: Entry = {"skill": "", "action": "", "result": weight.result, "detail": "", "reflection": "", "confidence": 0.5}
+    entry: Entry = {
+        "skill": "",
+        "action": "",
+        "result": weight.result,
+        "detail": "",
+        "reflection": "",
+        "confidence": 0.5,
+    }
     entry |= {"pain_score": weight.pain, "importance": weight.importance, "evidence_ids": []}
     return {**entry, **told}
 
@@ -81,21 +89,28 @@ def tool_entry(
     status: str,
     result: str,
     *,
-    evidence: Sequence[str] = (),
+    bad: bool | None = None,
     redact: Redact = redact_all,
 ) -> Entry:
-    """The entry for a tool call, or the one for arguments that are none."""
+    """The entry for a tool call, or the one for arguments that are none; `bad` is whether it failed, if that is known."""
     named = arguments(args)
     if named is None:
-        return {**malformed(args, redact), "evidence_ids": list(evidence)}
-    bad = failed(status, result)
+        return malformed(args, redact)
+    bad = failed(status, result) if bad is None else bad
     what = label(tool, named)
-    how = f"failed ({status})" if bad and status else "failed" if bad else "went well"
-    entry = weighed(
-        "tool-failed" if bad else "tool", skill=tool, action=what, detail=result, evidence_ids=list(evidence)
+    how = f"failed ({status})" if bad and status not in {"", "ok"} else "failed" if bad else "went well"
+    [what, how, *ends] = redact(
+        [what[: _ACTION + _SLACK], how, result[: _DETAIL + _SLACK], result[-_DETAIL - _SLACK :]]
     )
-    entry["reflection"] = f"{what} {how}"
-    return _cut(entry, redact)
+    detail = _two_ends(*ends) if bad and len(result) > _DETAIL else ends[0][:_DETAIL]  # how it failed often stands last
+    entry = weighed("tool-failed" if bad else "tool", skill=tool, action=what[:_ACTION], detail=detail)
+    return {**entry, "reflection": f"{what[:_ACTION]} {how}"}
+
+
+def shortened(result: str) -> str:
+    """A result as far as an entry may come to show it: the two ends of a long one."""
+    keep = _DETAIL + _SLACK
+    return result if len(result) <= 3 * keep else f"{result[:keep]}{_GAP}{result[-keep:]}"
 
 
 def moment(text: Any) -> datetime | None:
@@ -142,6 +157,11 @@ def _checked(told: Mapping[str, Any]) -> Entry:
     if not isinstance(told.get("source") or {}, Mapping):
         raise _NotAnEntryError
     return entry
+
+
+def _two_ends(head: str, tail: str) -> str:
+    side = (_DETAIL - len(_GAP)) // 2
+    return f"{head[:side]}{_GAP}{tail[-side:]}"
 
 
 def _text(name: str, value: Any) -> str:

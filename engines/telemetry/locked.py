@@ -13,7 +13,7 @@ try:
 except ImportError:  # a system without it: writers of one process still take turns
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["LockedFile", "locked"]
+__all__ = ["LockedFile", "locked", "read_whole"]
 
 _TRIES = 1_000
 _PIECE = 65_536  # bytes that are read at once on the way back to the beginning of the last line
@@ -54,6 +54,14 @@ def _still(path: Path, fd: int) -> bool:
         return os.path.samestat(os.fstat(fd), path.stat())
     except FileNotFoundError:
         return False
+
+
+def read_whole(path: Path) -> bytes:
+    """All that is in the file, not in the midst of somebody's rewriting it.  Raises `OSError`."""
+    with path.open("rb") as file:
+        if fcntl is not None:
+            fcntl.flock(file.fileno(), fcntl.LOCK_SH)  # if it is replaced now, this is what it was, and whole
+        return file.read()
 
 
 class LockedFile:

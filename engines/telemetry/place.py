@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from time import monotonic
 
-__all__ = ["Commit", "NoBrainError", "brain_log", "expanded", "local_log", "real_home", "run_id"]
+__all__ = ["Commit", "NoBrainError", "brain_log", "expanded", "local_log", "logs_in", "real_home", "run_id"]
 
 _IN_BRAIN = Path("memory", "episodic", "AGENT_LEARNINGS.jsonl")
 _ENOUGH = 2.0  # seconds git may take to name a commit
@@ -41,6 +41,13 @@ def expanded(path: str | PathLike[str]) -> Path:
 def local_log(home: str | PathLike[str]) -> Path:
     """The log that belongs to a home (of a profile, of a replay)."""
     return expanded(home) / "dataspace" / "telemetry" / "episodic.jsonl"
+
+
+def logs_in(home: str | PathLike[str]) -> list[Path]:
+    """The logs there are below a home: its own, and those of the profiles in it, by name."""
+    place = expanded(home)
+    homes = [place, *sorted(path for path in (place / "profiles").glob("*") if path.is_dir())]
+    return [log for log in map(local_log, homes) if log.exists()]
 
 
 def brain_log(directory: str | PathLike[str]) -> Path:

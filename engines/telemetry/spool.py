@@ -6,6 +6,7 @@ the oldest in the queue go, counted exactly, and whoever takes the next batch is
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
@@ -13,17 +14,21 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from attrs import frozen
 
-__all__ = ["LIMIT", "Spool", "SpoolStatistics"]
+__all__ = ["AT_EXIT", "LIMIT", "Spool", "SpoolStatistics"]
 
 LIMIT = 100_000
 """How many items wait at most."""
 
+AT_EXIT = 2.0
+"""Seconds that the end of the process waits for what is still to be written."""
+
 _BATCH = 1_000  # items that are handled at a time
 _LINGER = 0.1  # seconds in which items gather, so that a batch is worth its lock
+_IDLE = 5.0  # seconds without an item after which the thread ends
 _PAUSES = (0.5, 30.0)  # seconds after a failure: the first and the longest
 
 T = TypeVar("T")
@@ -43,14 +48,14 @@ class SpoolStatistics:
 class Spool(Generic[T]):
     """Hands batches to `handle(items, lost)` in a daemon thread, which the first item starts.
 
-    `handle` returns how many of the items are done, from the first on; the rest is tried again after a pause that
-    doubles.  `lost` counts items that went, by `whose(item)`, since it was told last; where it returns 0 it is told
-    again.  All methods may be called from any thread.
+    `lost` counts items that went, by `whose(item)`.  `handle` returns how many of the items are done, from the first on,
+    and whether it has passed on what it was told of losses; the rest is tried again after a pause that doubles.
+    The thread ends when it has been idle for a while.  All methods may be called from any thread.
     """
 
     def __init__(
         self,
-        handle: Callable[[Sequence[T], Mapping[str, int]], int],
+        handle: Callable[[Sequence[T], Mapping[str, int]], tuple[int, bool]],
         *,
         whose: Callable[[T], str],
         name: str,
@@ -60,6 +65,7 @@ class Spool(Generic[T]):
         self._whose = whose
         self._name = name
         self._limit = limit
+        self._batch = max(1, min(_BATCH, limit // 2))
         self._reset()
         _spools.add(self)
 
@@ -97,8 +103,9 @@ class Spool(Generic[T]):
         end = monotonic() + seconds
         with self._lock:
             goal = self._put
+            if self._handled + self._gone < goal:
+                self._hurry.set()  # once: where it fails, trying again and again helps nobody
             while self._handled + self._gone < goal:
-                self._hurry.set()
                 left = end - monotonic()
                 if left <= 0 or not self._idle.wait(left):
                     return self._handled + self._gone >= goal
@@ -113,44 +120,54 @@ class Spool(Generic[T]):
 
     def _run(self) -> None:
         pause = 0.0
-        while True:
-            self._wake.wait()
+        while self._awake():
             self._hurry.wait(pause or _LINGER)
             batch, lost = self._take()
             done = self._try(batch, lost)
-            self._done(batch, lost, done)
             pause = 0.0 if done == len(batch) else min(2 * pause or _PAUSES[0], _PAUSES[1])
+
+    def _awake(self) -> bool:
+        """Wait for items; False when there have been none for so long that a thread is not worth keeping."""
+        if self._wake.wait(_IDLE):
+            return True
+        with self._lock:
+            if not self._wake.is_set():
+                self._thread = None
+            return self._wake.is_set()
 
     def _take(self) -> tuple[list[T], Counter[str]]:
         with self._lock:
-            batch = [self._queue.popleft() for _ in range(min(_BATCH, len(self._queue)))]
+            batch = [self._queue.popleft() for _ in range(min(self._batch, len(self._queue)))]
             self._in_hand = len(batch)
             lost, self._lost = self._lost, Counter()
             return batch, lost
 
     def _try(self, batch: list[T], lost: Counter[str]) -> int:
+        """Handle a batch, and put back what is not done; returns how much is."""
         try:
-            return self._handle(batch, lost)
+            done, told = self._handle(batch, lost)
+            spoilt = 0
         except Exception:
-            log.exception("%s: %d items could not be handled, and are dropped", self._name, len(batch))
-            return len(batch)  # it would fail again
-
-    def _done(self, batch: list[T], lost: Counter[str], done: int) -> None:
+            log.exception("%s: %d items could not be handled, and are lost", self._name, len(batch))
+            done, told, spoilt = 0, False, len(batch)  # it would fail again
         with self._lock:
             self._handled += done
+            self._gone += spoilt
             self._in_hand = 0
-            if not done:
+            if not told:
                 self._lost.update(lost)
-            self._queue.extendleft(reversed(batch[done:]))
-            if done < len(batch):
+            self._lost.update(self._whose(item) for item in batch[:spoilt])
+            self._queue.extendleft(reversed(batch[done + spoilt :]))
+            if done + spoilt < len(batch):
                 self._hurry.clear()  # who waits has had his try
             elif not self._queue:
                 self._wake.clear()
                 self._hurry.clear()
             self._idle.notify_all()
+        return done + spoilt
 
 
-_spools: weakref.WeakSet[Spool[object]] = weakref.WeakSet()
+_spools: weakref.WeakSet[Spool[Any]] = weakref.WeakSet()
 
 
 def _forget() -> None:
@@ -159,5 +176,13 @@ def _forget() -> None:
         spool._reset()
 
 
+def _finish() -> None:
+    """The interpreter ends: what waits is written, if that can be done soon."""
+    end = monotonic() + AT_EXIT
+    for spool in list(_spools):
+        spool.flush(max(0.0, end - monotonic()))
+
+
+atexit.register(_finish)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["arguments", "failed", "hook_call", "is_hook", "label", "snake", "subject"]
+__all__ = ["arguments", "ends_of", "failed", "hook_call", "is_hook", "label", "outcome", "snake", "subject"]
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SUBJECTS = (
@@ -34,6 +34,8 @@ _SUBJECTS = (
 """What a call is about, in the order in which it is looked for; `raw` is what a host could not read itself."""
 
 _FINE = frozenset({"", "ok", "success", "succeeded", "completed", "done"})
+_LONG = 4_000  # characters from which on arguments are shortened
+_PAIR = re.compile(r'"(\w+)"\s*:\s*"((?:[^"\\]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,400})"')
 _SMALL = 2_000  # characters up to which a result is read whole
 _AT_HEAD = re.compile(r'\{\s*"success"\s*:\s*false|\{\s*"error"\s*:\s*(?!null|""|false)\S')
 _AT_TAIL = re.compile(
@@ -63,6 +65,19 @@ def arguments(args: Any) -> dict[str, Any] | None:
     if not isinstance(args, Mapping):
         return None
     return {snake(str(name)): value for name, value in args.items()}
+
+
+def ends_of(args: str) -> str | dict[str, Any]:
+    """Long arguments as the short values at their two ends, where all that names a call's subject stands.
+
+    So that a file's whole content does not wait in a queue for the sake of its path.  Short ones come back as they are.
+    """
+    if len(args) <= _LONG:
+        return args
+    if not (args.lstrip().startswith("{") and args.rstrip().endswith("}")):
+        return args[:_LONG]  # no arguments, and not made so by cutting
+    found = _PAIR.findall(args[: _LONG // 2]) + _PAIR.findall(args[-_LONG // 2 :])
+    return {name: json.loads(f'"{value}"', strict=False) for name, value in found}
 
 
 def subject(args: Mapping[str, Any]) -> str:
@@ -96,6 +111,13 @@ def failed(status: str, result: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return _tells_failure(told)
+
+
+def outcome(status: str, result: str) -> str:
+    """`ok`, or in one word how a call went wrong."""
+    if not failed(status, result):
+        return "ok"
+    return "tool_error" if status.lower() in _FINE else status
 
 
 def _tells_failure(told: Any) -> bool:

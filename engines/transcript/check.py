@@ -69,10 +69,7 @@ def check(messages: Iterable[Any], before: Iterable[Any] | None = None) -> Repor
 
 def system_rows(messages: Sequence[Row]) -> int:
     """Count the system messages a list begins with."""
-    for at, row in enumerate(messages):
-        if role_of(row) not in SYSTEM_ROLES:
-            return at
-    return len(messages)
+    return next((at for at, row in enumerate(messages) if role_of(row) not in SYSTEM_ROLES), len(messages))
 
 
 def neighbours(before: Sequence[Row]) -> frozenset[Pair]:
@@ -132,7 +129,9 @@ def _smaller(rows: Messages, before: Messages) -> bool:
     if len(known) < len(before) or len(kept) < len(rows):  # one row twice: nothing cancels out so simply
         return estimate_tokens(rows) < estimate_tokens(before)
     put = estimate_tokens([row for row in rows if id(row) not in known])
-    return put < estimate_tokens([row for row in before if id(row) not in kept])
+    gone = [row for row in before if id(row) not in kept]
+    least = sum([len(text) for row in gone if type(text := row.get("content")) is str]) // 4
+    return put < least or put < estimate_tokens(gone)
 
 
 def _alternation(rows: Messages, before: Messages) -> Iterator[Problem]:

@@ -70,6 +70,7 @@ def open_calls(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 def _cuts(messages: Sequence[Mapping[str, Any]]) -> Iterator[Cut]:
     """Start, stop, orphan, missing of every group."""
+    messages = tuple(messages)  # which is quicker to look into
     at, end = 0, len(messages)
     while at < end:
         row = messages[at]

@@ -121,10 +121,13 @@ def is_real_user(row: Mapping[str, Any]) -> bool:
 
 def current_user(messages: Sequence[Mapping[str, Any]]) -> int | None:
     """Return the index of the last real user turn: the request at hand; None where there is none."""
-    first = _first_spoken(messages)
-    for at in range(len(messages) - 1, -1, -1):
-        if is_real_user(messages[at]) if at == first else said_by_user(messages[at]):
-            return at
+    first = -1
+    for back, row in enumerate(reversed(messages), 1):
+        if row.get("role") == "user" and said_by_user(row):
+            first = _first_spoken(messages) if first < 0 else first
+            at = len(messages) - back
+            if at != first or is_real_user(row):
+                return at
     return None
 
 

@@ -45,16 +45,17 @@ def _estimate(row: Mapping[str, Any]) -> int:
     content = row.get("content")
     tokens = _ROW
     if isinstance(content, str):
-        size = _bytes(content)
+        size = len(content) if content.isascii() else _bytes(content)
+    elif content:
+        size = _bytes(text_of(row))
+        tokens += images_in(content) * IMAGE_TOKENS
     else:
-        size = _bytes(text_of(row)) if content else 0
-        tokens += images_in(content) * IMAGE_TOKENS if content else 0
+        size = 0
     for call in calls_of(row):
         size += _bytes(call.id) + _bytes(call.name) + _bytes(call.arguments)
         tokens += _CALL
     for key in _SENT:
-        value = row.get(key)
-        if isinstance(value, str):
+        if key in row and isinstance(value := row[key], str):
             size += _bytes(value)
     return tokens - (-size // 4)
 

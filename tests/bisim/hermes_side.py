@@ -24,8 +24,8 @@ Rows = list[dict[str, Any]]
 class Report:
     """What a step did: what was raised, and the compress call if there was one.
 
-    `done` is what the engine gave, `taken` whether the host has taken it over; `count` and `strikes` are the counters
-    from before the call.
+    `done` is what the engine gave, `taken` whether the host has taken it over; `wrote` is the summary in it, and
+    `useless` says of what kind one is that says nothing; `count` and `strikes` are the counters from before the call.
     """
 
     raised: list[str] = field(factory=list)
@@ -39,9 +39,12 @@ class Report:
     manual: bool = False
     dropped: bool = False
     late: bool = False
+    wrote: str = ""
+    useless: str = ""
     count: int = 0
     strikes: int = 0
     misread: bool = False
+    forgets: bool = False
 
 
 class Side:
@@ -58,6 +61,9 @@ class Side:
         self.session = "s0"
         self.sessions = 0
         self.conversations = 0
+        self.bound = True
+        self.share = 0.0
+        """The share of the window that the host has set by hand; 0: it has not."""
         self.turn = ""
         self.turns = 0
         self.report = Report()
@@ -101,7 +107,10 @@ class Side:
         engine = self.engine
         deferred = self.call("should_defer_preflight_to_real_usage", tokens, otherwise=False)
         last = engine.last_prompt_tokens
-        if not deferred and type(last) is int and 0 <= last < tokens:
+        if type(last) is not int:
+            self.report.raised.append("the host: TypeError")  # it compares the two
+            return ()
+        if not deferred and 0 <= last < tokens:
             engine.last_prompt_tokens = tokens
         resting = bool(self.call("get_active_compression_failure_cooldown"))
         says = not deferred and not resting and self.call("should_compress", tokens, otherwise=False)
@@ -112,7 +121,10 @@ class Side:
     def after_tools(self) -> bool:
         """After a round of tools."""
         last = self.engine.last_prompt_tokens
-        tokens = last if type(last) is int and last >= 0 else 0
+        if type(last) is not int:
+            self.report.raised.append("the host: TypeError")
+            return False
+        tokens = max(0, last)
         says = self.call("should_compress", tokens, otherwise=False)
         if says:
             self.compact(tokens)
@@ -152,6 +164,7 @@ class Side:
         report.manual, report.dropped = force, drop
         report.count, report.strikes = engine.compression_count, engine._ineffective_compression_count
         conversation = self.conversations
+        self.model.useless = ""
         self.model.meanwhile = None if meanwhile is None else lambda: meanwhile(self)
         told = {"current_tokens": tokens, "focus_topic": focus, "force": force}
         if memory:
@@ -171,9 +184,12 @@ class Side:
         report.done = None if done is None or done is given else copy.deepcopy(done)
         report.made, report.fallback = engine._last_compression_made_progress, engine._last_summary_fallback_used
         report.aborted = bool(engine._last_compress_aborted)
-        if done is None or report.aborted or done == report.before or not done or drop:
-            return
-        self._take(given, done)
+        if report.made and not report.fallback:
+            report.wrote, report.useless = engine._previous_summary or "", self.model.useless
+        if drop:
+            self.call("should_defer_preflight_to_real_usage", 0)  # the host goes on
+        elif done is not None and not report.aborted and done != report.before and done:
+                self._take(given, done)
 
     def _take(self, given: Rows, done: Rows) -> None:
         """The host takes it over."""
@@ -210,6 +226,7 @@ class Side:
         self.call("on_session_reset")
         if binds and self.engine._session_id != self.session:
             self.call("bind_session_state", self.store, self.session)
+        self.bound = binds
         self.rows = []
         self.conversations += 1
 
@@ -221,19 +238,22 @@ class Side:
         """A session starts without a reset: the same one again, or one that was branched off."""
         if other:
             self._new_session()
-            self.conversations += 1
+            self.conversations += self.bound  # what has no name yet is called by this one
+        self.bound = True
         told = {"platform": "cli", "model": "m", "context_length": self.engine.context_length}
         self.call("on_session_start", self.session, **told)
 
     def switch(self, model: str, window: int) -> None:
         """/model, or the window that the provider has named."""
+        self.report.forgets = self.share > 0
         told = {"base_url": "", "api_key": "k", "provider": "custom", "api_mode": ""}
         self.call("update_model", model=model, context_length=window, **told)
 
     def lower(self, tokens: int) -> None:
         """The host sets the threshold by hand: the summary model holds less."""
+        self.share = tokens / self.engine.context_length
         self.engine.threshold_tokens = tokens
-        self.engine.threshold_percent = tokens / self.engine.context_length
+        self.engine.threshold_percent = self.share
 
     def probe(self) -> None:
         """The window was found out by trying, and the host takes note of it."""

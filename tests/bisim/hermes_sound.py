@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from engines.transcript import check
+from engines.transcript import check, text_of
 from tests.bisim.hermes_side import Report, Rows
 from tests.bisim.hermes_summary import USELESS
 
-__all__ = ["NAMES", "problems", "weaknesses"]
+__all__ = ["NAMES", "problems", "summed_up", "weaknesses"]
 
 _BY_CODE = {
     "orphan_result": "orphans a result",
@@ -30,22 +30,25 @@ NAMES = (
     "goes on in another session",
     # found later, each with a test of its own
     "drops rows and puts in no summary", "counts what the host has dropped", "misreads a report",
+    "forgets the threshold that the host has set",
     "keeps the mark of stored rows", "sends what is not said any more",
 )  # fmt: skip
 """Every weakness, as it is counted."""
 SUMMARY = "[CONTEXT COMPACTION"
 
 
-def weaknesses(report: Report, mood: str, strikes: int, *, verifies: bool) -> set[str]:
+def weaknesses(report: Report, strikes: int, *, verifies: bool) -> set[str]:
     """What was unsound in a step of the built-in; `strikes` and `verifies` are its counter and its mark after it."""
-    return set(_found(report, mood, strikes, verifies))
+    return set(_found(report, strikes, verifies))
 
 
-def _found(report: Report, mood: str, strikes: int, verifies: bool) -> Iterator[str]:
+def _found(report: Report, strikes: int, verifies: bool) -> Iterator[str]:
     if report.raised:
         yield "raises"
     if report.misread:
         yield "misreads a report"
+    if report.forgets:
+        yield "forgets the threshold that the host has set"
     if report.before is None:
         return
     if report.changed and not report.late:
@@ -59,12 +62,12 @@ def _found(report: Report, mood: str, strikes: int, verifies: bool) -> Iterator[
         return
     for code in problems(done, report.before):
         yield _BY_CODE.get(code, code if code in NAMES else RULE)
-    if report.made and not summaries(done, report.before):
+    if report.made and not summed_up(report):
         yield "drops rows and puts in no summary"
     if report.made and report.dropped:
         yield "counts what the host has dropped"
-    if report.made and mood in USELESS and not report.fallback:
-        yield f"takes a summary: {mood}"
+    if report.useless:
+        yield f"takes a summary: {report.useless}"
 
 
 def problems(done: Rows, before: Rows) -> list[str]:
@@ -80,10 +83,13 @@ def problems(done: Rows, before: Rows) -> list[str]:
     return found
 
 
-def summaries(done: Rows, before: Rows) -> list[str]:
-    """The texts with a summary that were not there before."""
-    known = [str(row.get("content")) for row in before]
-    return [text for row in done if SUMMARY in (text := str(row.get("content"))) and text not in known]
+def summed_up(report: Report) -> bool:
+    """Whether the answer holds the summary that was written for it; without a model, whether it holds a new one."""
+    known = [row.get("content") for row in report.before or ()]
+    return any(
+        (report.wrote and report.wrote in text_of(row)) or (SUMMARY in text_of(row) and row.get("content") not in known)
+        for row in report.done or ()
+    )
 
 
 def _naive(done: Rows, before: Rows) -> Iterator[str]:

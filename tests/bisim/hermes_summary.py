@@ -82,6 +82,8 @@ class SummaryModel:
         self.mood = "good"
         self.prompts: list[str] = []
         self.meanwhile: Callable[[], object] | None = None
+        self.useless = ""
+        """The mood of the latest summary, if it said nothing."""
         self.caught = threading.Event()
         self._quiet = threading.Event()
         self._quiet.set()
@@ -97,7 +99,9 @@ class SummaryModel:
             self._interrupt()
         if mood in _ERRORS:
             raise _ERRORS[mood]
-        message = type("Message", (), {"content": _said(mood, prompt)})()
+        text = _said(mood, prompt)
+        self.useless = mood if mood in USELESS and text != _said("good", prompt) else ""
+        message = type("Message", (), {"content": text})()
         return type("Response", (), {"choices": [type("Choice", (), {"message": message})()]})()
 
     def settle(self) -> None:
@@ -144,7 +148,7 @@ def _said(mood: str, prompt: str) -> str | None:
     if mood == "nothing":
         return None
     if mood == "parrot":
-        return _repeated(prompt)
+        return _repeated(prompt) or _said("good", prompt)
     return {
         "empty": " \n",
         "invisible": "\u200b\u200b",
@@ -155,11 +159,11 @@ def _said(mood: str, prompt: str) -> str | None:
 
 
 def _repeated(prompt: str) -> str:
-    """The page that the prompt holds most of, said again; a proper summary where there is hardly any."""
+    """The page that the prompt holds most of, said again; empty where it holds hardly any."""
     pages = re.findall(r"\bpage \d+\b", prompt)
     most = max(sorted(set(pages)), key=pages.count, default="")
     runs = re.findall(rf"(?:{most} ){{30,}}", prompt) if most else []
-    return max(runs, key=len)[:2000].strip() if runs else "## Goal\nCount what there is."
+    return max(runs, key=len)[:2000].strip() if runs else ""
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -26,27 +27,39 @@ from tests.loop_driver import rows
 
 PAIRS = list(combinations(DISTURBANCES, 2))
 TOGETHER = tuple(DISTURBANCES)
+WHERE = pytest.mark.parametrize("hosted", [False, True], ids=["owned", "in a host"])
+
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+only_deep = pytest.mark.skipif(not DEEP, reason="`make deep` runs it: it takes minutes")
+
+Say = Callable[[str], None]
 
 
-only_deep = pytest.mark.skipif(
-    os.environ.get("HYPOTHESIS_PROFILE") != "deep", reason="`make deep` runs it: it takes minutes"
-)
+@pytest.fixture
+def say(capsys: pytest.CaptureFixture[str]) -> Say:
+    """Tells how much was seen: in `make deep` at once, for that is what it is run for, else where a test fails."""
+
+    def show(text: str) -> None:
+        with capsys.disabled() if DEEP else nullcontext():
+            print(f"\n{text}", flush=True)
+
+    return show
 
 
-def explored(*disturbances: str, hosted: bool = False) -> None:
+def explored(say: Say, *disturbances: str, hosted: bool) -> None:
     """Explore everything that these disturbances make possible, and say how much that was."""
     scenario = partial(protocol, disturbances=disturbances, hosted=hosted)
     report = explore(scenario, most_runs=1_000_000).check()
     assert report.exhaustive
-    print(f"{' + '.join(disturbances) or 'undisturbed'}{' in a host' * hosted}: {report}")
+    say(f"{' + '.join(disturbances) or 'undisturbed'}{' in a host' * hosted}: {report}")
 
 
-def drawn(schedules: int, *, hashing: bool = False, hosted: bool = False) -> None:
-    """Draw schedules of everything at once, and say how much that was."""
+def drawn(say: Say, schedules: int, *, hosted: bool) -> None:
+    """Draw schedules of everything at once, and say how much that was, in schedules and in states."""
     scenario = partial(protocol, disturbances=TOGETHER, hosted=hosted)
-    report = sample(scenario, schedules, seed=1, hashing=hashing).check()
-    assert report.schedules == schedules
-    print(f"everything together{' in a host' * hosted}: {report}")
+    report = sample(scenario, schedules, seed=1, hashing=True).check()
+    assert report.schedules == schedules < report.states
+    say(f"everything together{' in a host' * hosted}: {report}")
 
 
 def slow_if(disturbance: str) -> list[pytest.MarkDecorator]:
@@ -57,38 +70,35 @@ def slow_if(disturbance: str) -> list[pytest.MarkDecorator]:
 # -- the protocol holds -----------------------------------------------------------------------------------------------
 
 
+@WHERE
 @pytest.mark.parametrize("disturbance", ["", *[pytest.param(d, marks=slow_if(d)) for d in DISTURBANCES]])
-def test_each_disturbance_exhaustively(disturbance: str) -> None:
-    """Two compressors, a reviser and one thing that happens, in every order."""
-    explored(*[disturbance] if disturbance else [])
+def test_each_disturbance_exhaustively(say: Say, disturbance: str, hosted: bool) -> None:
+    """Two compressors, a reviser and one thing that happens, in every order.
 
-
-@pytest.mark.parametrize("disturbance", ["", *[pytest.param(d, marks=slow_if(d)) for d in DISTURBANCES]])
-def test_each_disturbance_in_a_host(disturbance: str) -> None:
-    """The same where the context is replaced in the host's call, when the host takes over what it is offered."""
-    explored(*[disturbance] if disturbance else [], hosted=True)
+    In a host the context is replaced in the host's call, when the host takes over what it is offered.
+    """
+    explored(say, *[disturbance] if disturbance else [], hosted=hosted)
 
 
 @only_deep
+@WHERE
 @pytest.mark.parametrize("pair", PAIRS, ids=" + ".join)
-def test_each_pair_of_disturbances_exhaustively(pair: tuple[str, str]) -> None:
-    """Any two things that happen, in every order."""
-    explored(*pair)
+def test_each_pair_of_disturbances_exhaustively(say: Say, pair: tuple[str, str], hosted: bool) -> None:
+    """Any two things that happen, in every order, whoever owns the context."""
+    explored(say, *pair, hosted=hosted)
 
 
-def test_everything_together_in_drawn_schedules() -> None:
+@WHERE
+def test_everything_together_in_drawn_schedules(say: Say, hosted: bool) -> None:
     """All disturbances at once have too many schedules to try them all: some, drawn by a seed."""
-    drawn(50)
-    drawn(50, hosted=True)
+    drawn(say, 50, hosted=hosted)
 
 
 @only_deep
-def test_everything_together_in_very_many_drawn_schedules() -> None:
-    """The same a thousand times with the states counted, and a hundred thousand times without."""
-    drawn(1_000, hashing=True)
-    drawn(1_000, hashing=True, hosted=True)
-    drawn(100_000)
-    drawn(20_000, hosted=True)
+@pytest.mark.parametrize(("schedules", "hosted"), [(100_000, False), (20_000, True)], ids=["owned", "in a host"])
+def test_everything_together_in_very_many_drawn_schedules(say: Say, schedules: int, hosted: bool) -> None:
+    """The same a hundred thousand times, and again where the context is a host's."""
+    drawn(say, schedules, hosted=hosted)
 
 
 @pytest.mark.parametrize("disturbances", [(), ("bad",)])

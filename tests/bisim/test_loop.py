@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -289,3 +290,4 @@ LoopAgainstModel.TestCase.__doc__ = "The loop does what the naive model does, st
 Interleavings.TestCase.__doc__ = "One answer a question, numbers never used again, nothing lost, nothing stuck."
 TestLoopAgainstModel = LoopAgainstModel.TestCase
 TestInterleavings = Interleavings.TestCase
+TestLoopAgainstModel.settings = TestInterleavings.settings = settings.get_profile("machines")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from attrs import field, frozen
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -407,4 +408,5 @@ class Spaces(RuleBasedStateMachine):
 
 
 TestSpaces = Spaces.TestCase
+TestSpaces.settings = settings.get_profile("machines")
 TestSpaces.__doc__ = "The real dataspace and the naive one agree on every script."

@@ -1,0 +1,90 @@
+"""What a user has restored, on its way to that user's agent: it goes with the next turn, once, and to nobody else.
+
+A command names no session.  In the host's terminal there is one agent in front of the user, and it is asked which; elsewhere
+it is the only one that can be meant, or none.  An agent may not exist yet, or be between two conversations, so what waits is
+kept for the agent and not for a conversation.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from weakref import ref
+
+from attrs import frozen
+
+from .hooks import host_context, seats
+
+__all__ = ["candidates", "taken", "waiting_for", "wait"]
+
+_INTERACTIVE = frozenset({"cli", "tui", "desktop"})
+_lock = threading.Lock()
+
+
+@frozen
+class _Waiting:
+    """A text, and whose it is: `seat` None is the first agent in this home that begins a turn."""
+
+    text: str
+    home: str
+    seat: ref[Any] | None
+
+
+_waiting: list[_Waiting] = []
+
+
+def candidates() -> list[Any]:
+    """The seats of agents that a command may be meant for: those in front of a user, not their helpers."""
+    front = _in_front()
+    if front is not None:
+        return [front]
+    return [seat for seat in seats() if _may_be_meant(seat)]
+
+
+def wait(text: str, home: str, seat: Any = None) -> None:
+    """Keep a text for an agent; what waited for it before is dropped."""
+    with _lock:
+        _waiting[:] = [one for one in _waiting if one.home != home or _seat_of(one) is not seat]
+        _waiting.append(_Waiting(text, home, None if seat is None else ref(seat)))
+
+
+def taken(sid: str, home: str) -> str | None:
+    """What waits for the agent of a conversation that begins a turn; it is gone then."""
+    if not _waiting:
+        return None
+    seat = next((one for one in seats() if one.cell is not None and one.cell.sid == sid), None)
+    if seat is None or not _may_be_meant(seat):
+        return None
+    front = _in_front()
+    with _lock:
+        _waiting[:] = [one for one in _waiting if one.seat is None or one.seat() is not None]
+        for one in _waiting:
+            mine = _seat_of(one) is seat if one.seat is not None else one.home == home and front in {None, seat}
+            if mine:
+                _waiting.remove(one)
+                return one.text
+    return None
+
+
+def waiting_for(home: str) -> int:
+    """How many texts wait in a home."""
+    with _lock:
+        return sum(one.home == home for one in _waiting)
+
+
+# -- inside -----------------------------------------------------------------------------------------------------------
+
+
+def _seat_of(one: _Waiting) -> Any:
+    return None if one.seat is None else one.seat()
+
+
+def _may_be_meant(seat: Any) -> bool:
+    return seat.made and not seat.alone and seat.session.get("platform", "cli") in _INTERACTIVE and not seat.session.get("parent") and seat.host_id != ""
+
+
+def _in_front() -> Any:
+    """The seat of the agent in the host's terminal; None where there is no terminal, or no agent yet, or another engine."""
+    terminal = getattr(getattr(host_context[0], "_manager", None), "_cli_ref", None)
+    engine = getattr(getattr(terminal, "agent", None), "context_compressor", None)
+    return getattr(engine, "seat", None)

@@ -1,0 +1,112 @@
+"""Where the runtime's own words go in a summary, whichever compressor wrote it.
+
+In a summary of ours they stand inside its seal; in one of the host's before its last line, which says that it ends; in
+any other at the end.  What an earlier compaction put there, or a model copied, is taken out first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..transcript import SUMMARY_KEY, SYNTHETIC_KEY, bridge, is_bridge, role_of, seal, split_summary
+from ..transcript.rows import SYSTEM_ROLES
+from .block import without_block
+from .scan import SKILLS_KEY
+from .wording import without_sections
+
+__all__ = ["OWN_HEADING", "added_summary", "cleared", "placed", "without_words"]
+
+_FOREIGN_END = "--- END OF CONTEXT SUMMARY"
+OWN_HEADING = "## Skills no longer in context"
+"""What our compressor says of skills by itself; the sections say it better."""
+
+_INTRO = "Earlier messages, pruned (compaction 0, 0 messages). This is background, not a request."
+
+
+def placed(row: Mapping[str, Any], words: str) -> dict[str, Any]:
+    """The summary row with these words in it, and without any earlier ones; the same value where nothing changes."""
+
+    def put(text: str) -> str:
+        before, summary, after = split_summary(text)
+        if summary:
+            body = _without_own(without_words(_body(summary)))
+            return before + seal(f"{body}\n{words}" if words else body) + after
+        text = without_words(text)
+        if not words:
+            return text
+        head, end = _before_end(text)
+        return f"{head}\n\n{words}\n\n{end}" if end else f"{text.rstrip()}\n\n{words}"
+
+    return _edited(row, put)
+
+
+def cleared(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The summary row without any words of ours."""
+    made = placed(row, "")
+    made.pop(SKILLS_KEY, None)
+    return made
+
+
+def without_words(text: str) -> str:
+    """A text without sections and blocks."""
+    return without_block(without_sections(text))
+
+
+def added_summary(rows: Sequence[Mapping[str, Any]], words: str) -> list[Mapping[str, Any]]:
+    """The rows with a summary of our own in front, for a compaction that made none."""
+    at = next((at for at, row in enumerate(rows) if role_of(row) not in SYSTEM_ROLES), len(rows))
+    made: list[Mapping[str, Any]] = [
+        {"role": "user", "content": seal(f"{_INTRO}\n{words}"), SUMMARY_KEY: {"skills": True}, SYNTHETIC_KEY: True}
+    ]
+    following = rows[at:]
+    if following and is_bridge(following[0]) and role_of(following[0]) == "user":
+        following = following[1:]  # it stood in for a summary
+    if following and role_of(following[0]) == "user":
+        made.append(bridge("assistant"))
+    return [*rows[:at], *made, *following]
+
+
+def _body(summary: str) -> str:
+    """What a sealed summary says, without head and end."""
+    return "\n".join(summary.split("\n")[1:-1])
+
+
+def _without_own(body: str) -> str:
+    kept: list[str] = []
+    inside = False
+    for line in body.split("\n"):
+        inside = line == OWN_HEADING or (inside and not line.startswith("## "))
+        if not inside:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _before_end(text: str) -> tuple[str, str]:
+    """Cut before the line with which the host's summaries end."""
+    text = text.rstrip()
+    start = text.rfind("\n") + 1
+    if not text.startswith(_FOREIGN_END, start):
+        return text, ""
+    return text[:start].rstrip(), text[start:]
+
+
+def _edited(row: Mapping[str, Any], put: Callable[[str], str]) -> dict[str, Any]:
+    """The row with its text, or the last of its texts, changed; without what would be sent instead of the content."""
+    content = row.get("content")
+    changed: Any = content
+    if isinstance(content, str):
+        changed = put(content)
+    elif isinstance(content, (list, tuple)):
+        parts = list(content)
+        for at in range(len(parts) - 1, -1, -1):
+            part = parts[at]
+            text = part if isinstance(part, str) else part.get("text") if isinstance(part, Mapping) else None
+            if isinstance(text, str):
+                parts[at] = put(text) if isinstance(part, str) else {**part, "text": put(text)}
+                break
+        changed = parts
+    made = {**row, "content": changed}
+    if changed != content:
+        made.pop("api_content", None)
+    return made

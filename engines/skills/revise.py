@@ -1,0 +1,135 @@
+"""Making a compacted list tell the truth about skills.
+
+Every row of a skill that is not whole says so, in one form whatever a compressor or a host wrote; a skill stands whole
+at most once and in its newest version; the summary lists what was loaded and what the task needs.  Rows of users keep
+every word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from ..messages import Messages
+from ..transcript import SUMMARY_END, SUMMARY_HEAD, estimate_text
+from .block import Body, render_block
+from .keep import restored, whole_texts
+from .place import added_summary, cleared, placed
+from .rewrite import rewritten
+from .scan import SKILLS_KEY, Entry, Key, labels, look, same, scan, summary_rows
+from .wording import sections
+
+__all__ = ["needed", "revise"]
+
+
+def revise(
+    messages: Iterable[Any],
+    entries: Iterable[Entry],
+    required: Iterable[str] = (),
+    *,
+    original: Iterable[Any] | None = None,
+    room: int = 0,
+    evict: Collection[Key] = (),
+    block: bool = False,
+) -> Messages:
+    """Return a compacted list that says truly which skills are in it; pure, and done twice it is as done once.
+
+    `entries` are the skills known before the compaction (`scan` of the list it was made from), `required` the names
+    of those that the task at hand needs.  With the `original` list, the text of a required skill that the compaction
+    dropped is put back as long as `room` tokens last.  `evict` holds the keys of skills that are to go although they
+    are there.  With `block` the texts that stay are gathered in one block of the summary.
+    """
+    rows = Messages.of(messages)
+    before = None if original is None else Messages.of(original)
+    known = {entry.key: entry for entry in entries}
+    names = tuple(dict.fromkeys(required))
+    wanted = [entry for entry in known.values() if needed(entry, names) and entry.key not in evict]
+    rows = rewritten(rows, known, before, evict)
+    bodies: tuple[Body, ...] = ()
+    if block:
+        bodies = _gathered(rows, before, known, wanted, room)
+        rows = rewritten(rows, known, before, evict, {(body.path or body.name, body.file) for body in bodies})
+    elif before is not None and room > 0:
+        rows = restored(rows, before, wanted, room)
+    return _summed_up(rows, known, names, bodies)
+
+
+def needed(entry: Entry, required: Collection[str]) -> bool:
+    """Whether the names of what a task needs mean this skill; that of a skill does not mean its linked files."""
+    if entry.label in required:
+        return True
+    return entry.file is None and bool({entry.name, entry.called, entry.path or ""} & set(required))
+
+
+def _gathered(
+    rows: Messages, before: Messages | None, known: Mapping[Key, Entry], wanted: Sequence[Entry], room: int
+) -> tuple[Body, ...]:
+    """The texts for the block: those in the rows, then the required ones that went, as long as there is room."""
+    gone = {} if before is None else whole_texts(before)
+    summaries = summary_rows(rows)
+    bodies: dict[Key, Body] = {}
+    there = set()
+    for found in look(rows):
+        entry = same(found.entry(), known)
+        if found.whole:
+            there.add(entry.key)
+            if found.whole[-1].call is not None or found.whole[-1].at in summaries:
+                bodies[entry.key] = _body(entry, found.whole[-1].reading.body)
+    for entry in wanted:
+        lost = gone.get(entry.key)
+        cost = estimate_text(lost.reading.body) if lost is not None else 0
+        if lost is not None and entry.key not in there and cost <= room:
+            room -= cost
+            bodies[entry.key] = _body(entry, lost.reading.body)
+    return tuple(body for body in bodies.values() if SUMMARY_HEAD not in body.text and SUMMARY_END not in body.text)
+
+
+def _body(entry: Entry, text: str) -> Body:
+    return Body(entry.name, entry.called or entry.name, text, entry.file, entry.path)
+
+
+def _summed_up(rows: Messages, known: Mapping[Key, Entry], required: Sequence[str], bodies: Sequence[Body]) -> Messages:
+    """The summary says what there is; where the compaction made none there is one only if something was pruned."""
+    summaries = summary_rows(rows)
+    all_known = {entry.key: entry for entry in _entries(rows, known)}
+    block = render_block(bodies)
+    if not summaries:
+        if not bodies and all(entry.state == "available" for entry in all_known.values()):
+            return rows
+        return _summed_up(Messages.of(added_summary(rows, block)), known, required, bodies)
+    made = [cleared(row) if at in summaries else row for at, row in enumerate(rows)]
+    last = summaries[-1]
+    entries = _entries([*made[:last], placed(made[last], block), *made[last + 1 :]], all_known)
+    if entries:
+        said = labels(entries)
+        words = sections([(said[entry.key], entry.state) for entry in entries], required)
+        made[last] = placed(made[last], f"{words}\n{block}" if block else words)
+    nowhere = [entry for entry in entries if entry.at < 0]
+    if nowhere:
+        made[last][SKILLS_KEY] = [_kept(entry) for entry in nowhere]
+    found = Messages.of(made)
+    return rows if found == rows else found
+
+
+def _entries(rows: Sequence[Mapping[str, Any]], known: Mapping[Key, Entry]) -> list[Entry]:
+    """All that was ever loaded: what is in the rows, and before it what only was."""
+    found = [same(entry, known) for entry in scan(rows)]
+    now = {entry.key: entry for entry in found}
+    now |= {entry.key: entry for entry in found if entry.state == "available"}
+    lost = [
+        Entry(entry.name, entry.sha256, entry.file, entry.path, "pruned", called=entry.called or entry.name)
+        for entry in known.values()
+        if entry.key not in now
+    ]
+    order = {key: place for place, key in enumerate(known)}
+    return sorted([*lost, *now.values()], key=lambda entry: order.get(entry.key, len(order)))
+
+
+def _kept(entry: Entry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "called": entry.called,
+        "sha256": entry.sha256,
+        "path": entry.path,
+        "file": entry.file,
+    }

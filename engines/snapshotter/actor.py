@@ -1,0 +1,250 @@
+"""The snapshotter as an engine: it observes every conversation, and writes at its boundaries.
+
+Nothing is written at the end of a turn.  It is written when a question is put to a compressor for the first time, before
+anything can be lost; when a conversation is reset, and when it is over.  Files are written in worker threads, one at a
+time for each folder, so neither the event loop nor the host waits for a disk.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from dataspace import Facet, Handle, where
+from engines import facts as f
+from engines.engine import announce
+
+from .collect import snapshot_of
+from .listing import Entry
+from .memory import Memory
+from .snapshot import Snapshot, moment_of
+from .store import SnapshotStore
+from .telling import resumable
+
+if TYPE_CHECKING:
+    import trio
+
+__all__ = ["snapshotter"]
+
+_HEARD = (f.TurnStarted, f.TurnEnded, f.ToolCalled, f.Noted, f.Delegated)
+_ENDS = frozenset({"session_end", "session_reset"})
+log = logging.getLogger("engines.snapshotter")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _nothing(_session: f.Session) -> Mapping[str, Any]:
+    return {}
+
+
+def snapshotter(
+    store_for: Callable[[f.Session], SnapshotStore | None],
+    *,
+    clock: Callable[[], datetime] = _now,
+    lineage: Callable[[f.Session], Mapping[str, Any]] = _nothing,
+    closed: Callable[[str], object] = str,
+) -> Callable[[Facet], None]:
+    """Return the boot function of a snapshotter; it needs a dataspace under trio.
+
+    `store_for` names the store of a conversation (None: it is not to be kept), `lineage` what is to be added to that of its
+    snapshots, `closed(sid)` is called when what there was to write at its end has been written or has failed.  All three are
+    called on the dataspace's thread, so they do no I/O.  `clock` gives the time that is recorded.
+
+    Each write becomes a `SnapshotSaved`, or a `SnapshotFailed` that says why; the latest of a conversation stands.  What was
+    there when a conversation began is a `SnapshotFound`.
+    """
+
+    def boot(me: Facet) -> None:
+        _Snapshotter(me, _Ways(store_for, clock, lineage, closed)).begin()
+
+    return boot
+
+
+@frozen
+class _Ways:
+    """What whoever plugs a snapshotter in has given it."""
+
+    store_for: Callable[[f.Session], SnapshotStore | None]
+    clock: Callable[[], datetime]
+    lineage: Callable[[f.Session], Mapping[str, Any]]
+    closed: Callable[[str], object]
+    run: str = field(factory=partial(token_hex, 4))  # two runs of a program may call their conversations alike
+
+
+class _Snapshotter:
+    def __init__(self, me: Facet, ways: _Ways) -> None:
+        self._me = me
+        self._ways = ways
+        self._memories: dict[str, Memory] = {}
+        self._compacting: dict[str, int] = {}  # the latest question that was written for
+        self._told: dict[tuple[str, bool], Handle] = {}
+        self._locks: dict[Path, trio.Lock] = {}
+
+    def begin(self) -> None:
+        me = self._me
+        me.observe(f.Session, appeared=self._session, vanished=self._forget)
+        for message in _HEARD:
+            me.observe(message, heard=self._hear)
+        me.observe(f.Transcript, appeared=self._hear)
+        me.observe(f.SkillRequired, appeared=self._hear, vanished=self._released)
+        me.observe(where(f.Asked, role="compressor"), appeared=self._asked)
+        me.observe(f.Compressed, appeared=self._compressed)
+        announce(me)
+
+    # -- what is heard ------------------------------------------------------------------------------------------------
+
+    def _memory(self, sid: str) -> Memory:
+        found = self._memories.get(sid)
+        if found is None:
+            found = self._memories[sid] = Memory(sid)
+        return found
+
+    def _hear(self, fact: Any) -> None:
+        """Take it in; what cannot be taken in is left out, and the rest is kept."""
+        session = self._session_of(fact.sid)
+        if session is None or session.state != "active":
+            return  # forgotten, or over
+        memory = self._memory(fact.sid)
+        memory.named(session.host_session or "")
+        try:
+            memory.hear(fact, self._ways.clock().isoformat(timespec="seconds"))
+        except Exception:
+            log.exception("%s of %s cannot be taken into the snapshot", type(fact).__name__, fact.sid)
+
+    def _released(self, required: f.SkillRequired) -> None:
+        if required.sid in self._memories:
+            self._memories[required.sid].skills.pop(required.name, None)
+
+    def _session(self, session: f.Session) -> None:
+        if session.state == "active":
+            self._memory(session.sid).named(session.host_session or "")
+            store = self._store(session)
+            if store is not None:
+                self._me.task(self._look, session, store)
+        elif session.sid not in self._memories:
+            self._ways.closed(session.sid)
+        else:
+            reset = session.ended == "session_reset"
+            if self._lives_on(session) or not self._boundary(session, "session_reset" if reset else "session_end"):
+                self._ways.closed(session.sid)
+            del self._memories[session.sid]
+            self._compacting.pop(session.sid, None)
+
+    def _lives_on(self, session: f.Session) -> bool:
+        """Whether another agent goes on with the same session of the host: a helper has ended, not the session."""
+        others = self._me.facts(where(f.Session, state="active"))
+        return bool(session.host_session) and any(other.host_session == session.host_session for other in others)
+
+    def _forget(self, session: f.Session) -> None:
+        """A conversation is known no longer; nor is what became of its snapshots."""
+        if session.state == "ended":
+            for found in (False, True):
+                if (told := self._told.pop((session.sid, found), None)) is not None:
+                    self._me.retract(told)
+
+    def _asked(self, asked: f.Asked) -> None:
+        """A compaction begins: from now on something may be lost."""
+        if asked.ask > self._compacting.get(asked.sid, 0):
+            self._compacting[asked.sid] = asked.ask
+            if asked.messages is not None:
+                self._hear(f.Transcript(asked.sid, 0, messages=asked.messages))
+            self._compaction(asked.sid)
+
+    def _compressed(self, compressed: f.Compressed) -> None:
+        if compressed.ask > self._compacting.get(compressed.sid, 0):  # whoever did it did it unasked
+            self._compacting[compressed.sid] = compressed.ask
+            self._compaction(compressed.sid)
+        self._hear(compressed)
+
+    def _compaction(self, sid: str) -> None:
+        session = self._session_of(sid)
+        if session is not None and session.state == "active":
+            self._boundary(session, "compaction")
+
+    def _session_of(self, sid: str) -> f.Session | None:
+        found: tuple[f.Session, ...] = self._me.facts(where(f.Session, sid=sid))
+        return found[-1] if found else None
+
+    # -- what is written ----------------------------------------------------------------------------------------------
+
+    def _store(self, session: f.Session) -> SnapshotStore | None:
+        try:
+            return self._ways.store_for(session)
+        except Exception as error:  # noqa: BLE001 - told, as what a disk does is
+            self._tell(f.SnapshotFailed(session.sid, "session_start", _said(error)))
+            return None
+
+    def _boundary(self, session: f.Session, reason: str) -> bool:
+        """Have a snapshot written; False: there is nothing to write."""
+        memory = self._memory(session.sid)
+        store = None if memory.empty else self._store(session)
+        if store is None:
+            return False
+        memory.boundaries += 1
+        try:
+            more = self._ways.lineage(session)
+            snapshot = snapshot_of(memory, session, reason, self._ways.clock(), store.profile, self._ways.run, more)
+        except Exception as error:
+            log.exception("the snapshot of %s cannot be made", session.sid)
+            self._tell(f.SnapshotFailed(session.sid, reason, _said(error)))
+            return False
+        self._me.task(self._save, session.sid, snapshot, store)
+        return True
+
+    async def _save(self, sid: str, snapshot: Snapshot, store: SnapshotStore) -> None:
+        import trio  # noqa: PLC0415 - whoever only reads snapshots needs none
+
+        reason = snapshot.reason
+        async with self._locks.setdefault(store.directory, trio.Lock()):
+            try:
+                path = await self._me.blocking(partial(store.save, snapshot, instead=reason == "compaction"))
+                self._tell(f.SnapshotSaved(sid, str(path), reason, snapshot.moment.timestamp()))
+            except Exception as error:  # noqa: BLE001 - whatever a disk does, the next boundary tries again
+                why = _said(error)
+                log.warning("the snapshot of %s (%s) was not written: %s", snapshot.session_id, reason, why)
+                self._tell(f.SnapshotFailed(sid, reason, why))
+        if reason in _ENDS:
+            self._ways.closed(sid)
+
+    async def _look(self, session: f.Session, store: SnapshotStore) -> None:
+        """A conversation begins: say what is there of earlier ones."""
+        try:
+            found: Entry | None = resumable(await self._me.blocking(store.list))
+        except Exception as error:  # noqa: BLE001 - as above; it is told again when something is to be written
+            log.debug("there is no list of the snapshots in %s: %s", store.directory, _said(error))
+            return
+        if found is None:
+            return
+        log.info(
+            "a snapshot of session %s, saved %s (%s), is there; /context-bridge restore brings it back",
+            *(found.session_id, found.timestamp, found.reason),
+        )
+        at = moment_of(found.timestamp).timestamp()
+        self._tell(f.SnapshotFound(session.sid, str(found.path), session=found.session_id, reason=found.reason, at=at))
+
+    def _tell(self, fact: f.SnapshotSaved | f.SnapshotFailed | f.SnapshotFound) -> None:
+        """The latest of a conversation stands, as long as the conversation is known."""
+        kind = (fact.sid, isinstance(fact, f.SnapshotFound))
+        old = self._told.pop(kind, None)
+        made = self._me.publish(fact) if old is None else self._me.replace(old, fact)
+        if self._session_of(fact.sid) is None:  # it was forgotten meanwhile: seen once, and gone
+            self._me.retract(made)
+        else:
+            self._told[kind] = made
+
+
+def _said(error: Exception) -> str:
+    """What went wrong, for people: the system's words where there are some, never a secret."""
+    from ..compressor.redact import redact  # noqa: PLC0415 - where nothing goes wrong nobody needs it
+
+    text = (error.strerror or "") if isinstance(error, OSError) else str(error)
+    return f"{type(error).__name__}: {redact(text)}" if text else type(error).__name__

@@ -1,0 +1,85 @@
+"""What a text says that a successor should know: conclusions and errors, the next step, an open question.
+
+No model is asked.  Sentences are told apart by how they begin and by what they name; `compressor.wording` rates them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..compressor.text import parse
+from ..compressor.wording import clip, no_heading, one_line, plain, sentences, worth
+from ..transcript import split_summary
+
+__all__ = ["findings_in", "findings_of_summary", "plan_in", "question_in"]
+
+_READ = 12_000  # characters of a text that are looked at, at its end
+_LONGEST = 240
+_CODE = re.compile(r"```.*?(?:```|\Z)|<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_BULLET = re.compile(r"^(?:[-*+>•|]|\d{1,3}[.)]|#{1,6})\s+|^\*{1,2}(?=\w)")
+_PLAN = re.compile(
+    r"(?i)^(?:(?:now|next|first|then|so|ok(?:ay)?|alright|great|good|sure|finally|after that)\b[,:;!.]?\s+)*"
+    r"(?:let(?:'s| me| us)\b|(?:i|we)(?:'ll|’ll| will| am going| are going|'m going|’m going| need to| want to| should| still have to| have to)\b|"
+    r"next step\b|next[,:]|todo[:\b]|remaining[:\b]|still to do\b)"
+)
+_ANNOUNCED = re.compile(r"(?i)^(?:now |next |still )?[a-z]{3,}ing\b")  # "Reading file 3." tells of no result
+_TOLD = re.compile(
+    r"(?i)^(?:finding|conclusion|root cause|cause|result|decision|decided|fixed|error|lesson|learned|confirmed|summary|note|verdict|answer|solution)s?\b"
+)
+_ERROR = re.compile(r"\b\w*(?:Error|Exception)\b|\bfail(?:s|ed|ure|ing)?\b|\bcrash(?:es|ed)?\b|\btimed out\b")
+_ENOUGH = 1.5  # a name, a number, or a word of reason or result
+
+
+def findings_in(text: str, *, final: bool = False, most: int = 4) -> tuple[str, ...]:
+    """Return what a text of the model concludes, in its order, at most so much.
+
+    Of a `final` answer at least one sentence is kept, if it has one that says something.
+    """
+    found: list[tuple[float, str]] = []
+    for sentence in _sentences(text):
+        if sentence.endswith("?") or _PLAN.match(sentence) or not _says_something(sentence):
+            continue
+        told = (2.0 if _TOLD.match(sentence) else 0.0) + (1.0 if _ERROR.search(sentence) else 0.0)
+        if not told and _ANNOUNCED.match(sentence):
+            continue
+        found.append((worth(sentence) + told, sentence))
+    good = [item for item in found if item[0] >= _ENOUGH]
+    best = sorted(good, key=lambda item: -item[0])[:most] or (
+        sorted(found, key=lambda item: -item[0])[:1] if final else []
+    )
+    return tuple(dict.fromkeys(sentence for item in found if item in best for sentence in (clip(item[1], _LONGEST),)))
+
+
+def findings_of_summary(text: str, most: int = 12) -> tuple[str, ...]:
+    """Return what the summary of a compaction holds: what was found in ours, and the most telling sentences of others."""
+    ours = split_summary(text)[1]
+    if not ours:
+        return findings_in(text, final=True, most=most)
+    summary = parse(ours)
+    items = [item.text for item in (*summary.decided, *summary.errors, *summary.notes)]
+    return tuple(clip(plain(item), _LONGEST) for item in items[-most:]) + findings_in(summary.prose, most=most)
+
+
+def plan_in(text: str) -> str:
+    """Return the last thing that a text announces, or nothing."""
+    return next((clip(one, _LONGEST) for one in reversed(_sentences(text)) if _PLAN.match(one)), "")
+
+
+def question_in(text: str) -> str:
+    """Return the last question of a text, if it is at its end; or nothing."""
+    return next((clip(one, _LONGEST) for one in _sentences(text)[-2:] if one.endswith("?")), "")
+
+
+def _sentences(text: str) -> list[str]:
+    told = _CODE.sub("\n", text[-_READ:])
+    lines = [one_line(no_heading(_BULLET.sub("", plain(line).strip()))) for line in told.splitlines()]
+    found = (
+        one_line(sentence).strip("*_ ") for line in lines if not line.startswith("|") for sentence in sentences(line)
+    )
+    return [sentence for sentence in found if sentence]
+
+
+def _says_something(sentence: str) -> bool:
+    return (
+        len(sentence) >= 12 if sentence.isascii() and " " in sentence else len(sentence) >= 8 and not sentence.isascii()
+    )

@@ -1,0 +1,120 @@
+"""Lessons: entries that tell of the same thing again and again, put together by their words.
+
+Entries with the same words are one; then a group takes in whatever shares three tenths of its words with any of its
+members, as the portable brain's own tools do it.  Words come through an index, so that only entries that have one in
+common are compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from attrs import frozen
+
+from .history import Past
+
+__all__ = ["Lesson", "lessons"]
+
+ALIKE = 0.3
+"""The share of words that two entries of a lesson have in common, at least."""
+
+MOST = 20_000
+"""How many entries are looked at, the newest."""
+
+_COMMON = 400  # entries that share a word, past which it says nothing
+_WORD = re.compile(r"[^\W\d_][\w.-]{2,}")
+_NOISE = frozenset({"usage", "session", "skill-loaded", "delegated", "dropped"})
+_STOP = frozenset("the and was were that for with not are has had its this from after before went well failed".split())
+
+
+@frozen
+class Lesson:
+    """Entries of one kind of experience; `claim` is the most telling one's, `words` are those that all share."""
+
+    claim: str
+    profiles: tuple[str, ...]
+    count: int
+    failures: int
+    weight: float
+    words: tuple[str, ...]
+    evidence: tuple[str, ...]
+
+
+def lessons(entries: Sequence[Past], *, per_profile: bool = False, least: int = 2) -> list[Lesson]:
+    """What was experienced at least so many times, the weightiest first.
+
+    With `per_profile` no lesson holds entries of two profiles: what one specialist has learnt is not another's.
+    """
+    told = [past for past in entries if past.kind not in _NOISE][-MOST:]
+    groups: list[list[Past]] = []
+    if per_profile:
+        for profile in sorted({past.profile for past in told}):
+            groups += _groups([past for past in told if past.profile == profile])
+    else:
+        groups = _groups(told)
+    found = [_lesson(group) for group in groups if len(group) >= least]
+    return sorted(found, key=lambda lesson: (-lesson.weight, lesson.claim))
+
+
+def _groups(entries: Iterable[Past]) -> list[list[Past]]:
+    same: dict[frozenset[str], list[Past]] = defaultdict(list)
+    for past in entries:
+        words = _words(past)
+        if words:
+            same[words].append(past)
+    sets = list(same)
+    parent = list(range(len(sets)))
+
+    def root(at: int) -> int:
+        while parent[at] != at:
+            parent[at] = parent[parent[at]]
+            at = parent[at]
+        return at
+
+    index: dict[str, list[int]] = defaultdict(list)
+    for at, words in enumerate(sets):
+        shared = Counter(other for word in words if len(index[word]) <= _COMMON for other in index[word])
+        for other in shared:
+            if len(words & sets[other]) >= ALIKE * len(words | sets[other]):
+                parent[root(at)] = root(other)
+        for word in words:
+            index[word].append(at)
+    joined: dict[int, list[Past]] = defaultdict(list)
+    for at, words in enumerate(sets):
+        joined[root(at)] += same[words]
+    return list(joined.values())
+
+
+def _words(past: Past) -> frozenset[str]:
+    """The words of an entry; of a detail that holds figures only what they are called by tells nothing."""
+    entry = past.entry
+    texts = [str(entry.get("action") or ""), str(entry.get("reflection") or "")]
+    detail = str(entry.get("detail") or "")
+    if not detail.startswith("{"):
+        texts.append(detail)
+    found = (word.strip(".-").lower() for text in texts for word in _WORD.findall(text))
+    return frozenset(word for word in found if len(word) > 2 and word not in _STOP)
+
+
+def _lesson(group: list[Past]) -> Lesson:
+    best = max(group, key=lambda past: (_salience(past), past.at))
+    claim = str(best.entry.get("reflection") or best.entry.get("action") or "").strip()
+    shared = frozenset.intersection(*(_words(past) for past in group))
+    return Lesson(
+        claim=claim,
+        profiles=tuple(sorted({past.profile for past in group})),
+        count=len(group),
+        failures=sum(past.failed for past in group),
+        weight=round(_salience(best) * min(len(group), 3), 2),
+        words=tuple(sorted(shared)),
+        evidence=tuple(str(past.entry.get("timestamp") or "") for past in group),
+    )
+
+
+def _salience(past: Past) -> float:
+    """How much one entry weighs: its pain and its importance, each out of ten."""
+    pain, importance = (past.entry.get(name) for name in ("pain_score", "importance"))
+    known = [value for value in (pain, importance) if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    return known[0] * known[1] / 10 if len(known) == 2 else 0.0
