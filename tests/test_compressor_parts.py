@@ -19,12 +19,22 @@ from engines.compressor.requests import compare
 from engines.compressor.summary import Item, Summary, merge
 from engines.compressor.text import fit, parse, render
 from engines.compressor.wear import shrink, wear
-from engines.compressor.wording import best_sentence, bytes_of, clip, clip_bytes, excerpt, lines_with, lowered, one_line
+from engines.compressor.wording import (
+    best_sentence,
+    bytes_of,
+    clip,
+    clip_bytes,
+    excerpt,
+    lines_with,
+    lowered,
+    one_line,
+    plain,
+)
 from engines.messages import Messages
 from engines.transcript import SUMMARY_END, SUMMARY_HEAD, Call, calls_of, estimate_tokens, groups, text_of
 from tests.test_transcript_check import A, S, U, call, result
 
-LINE = st.text(st.characters(exclude_categories=["Cc", "Zl", "Zp"]), max_size=40).map(one_line)
+LINE = st.text(st.characters(exclude_categories=["Cc", "Zl", "Zp"]), max_size=40).map(plain).map(one_line)  # as shown
 ITEM = st.builds(Item, LINE.filter(bool), st.integers(0, 9), st.integers(1, 9)).filter(
     lambda item: parse(render(Summary(decided=(item,)))).decided == (item,)
 )

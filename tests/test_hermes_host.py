@@ -58,12 +58,6 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     return play(tmp_path_factory.mktemp("stage"))
 
 
-@pytest.fixture(scope="module")
-def misplayed(tmp_path_factory: pytest.TempPathFactory) -> Seen:
-    """The bad engines, each through ten crossings."""
-    return play(tmp_path_factory.mktemp("bad"), "bad_engines")
-
-
 def of(played: Seen, name: str) -> Seen:
     """What was seen in one scene."""
     seen: Seen = played[name]
@@ -235,37 +229,6 @@ def test_it_hands_back_orphans_where_nobody_mends(tmp_path: Path) -> None:
     seen = of(play(tmp_path, "lossless_alone"), "lossless_alone")
     assert "lossless-hermes" == seen["engine"]
     assert "user" != seen["rows"][0]["role"]
-
-
-BAD = [
-    "Raises",
-    "RaisesEverywhere",
-    "Rubbish",
-    "Nothing",
-    "Empty",
-    "Orphans",
-    "Mutates",
-    "DeadThread",
-    "Huge",
-    "Sleeps",
-    "Locks",
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BAD)
-def test_a_bad_engine_ends_no_turn(misplayed: Seen, name: str) -> None:
-    """Ten crossings with an engine that misbehaves: every turn ends, requests are sound, at most one warning."""
-    seen = of(misplayed, "bad_engines")[name]
-    assert seen["completed"]
-    assert [] == seen["problems"]
-    assert len(seen["warnings"]) <= 2
-    assert len({warning[:60] for warning in seen["warnings"]}) <= 1
-    assert seen["threads"] <= 3
-    assert "sk-live" not in str(seen)
-    if name != "Orphans":  # what it gives can be mended, so it is taken
-        assert seen["intact"]
-        assert [] == seen["by"]
 
 
 # -- sessions ---------------------------------------------------------------------------------------------------------

@@ -434,12 +434,34 @@ def test_readings_that_are_no_identity_are_shown_too() -> None:
     assert ["host-2"] == [session.host_session for session in ds.facts(Session)]
 
 
+def test_what_is_told_of_a_session_later_is_shown_and_nothing_else_changes() -> None:
+    """A name takes the place of the one that was known; what is not told, or is known already, stays as it was."""
+    ds = Dataspace()
+    loop = Loop(ds.actor("loop"), policy())
+    start(loop, "s1")
+
+    def told(**news: str) -> tuple[Session, tuple[str | None, ...]]:
+        loop.feed(e.SessionDescribed("s1", **news))
+        (session,) = ds.facts(Session)
+        return session, (session.state, session.provider, session.parent)
+
+    (began,) = ds.facts(Session)
+    assert (began, ("active", "p1", None)) == told(provider="p1")
+    known, said = told(parent="s0")
+    assert ("active", "p1", "s0") == said
+    same, _ = told(provider="p1")
+    nothing, _ = told()
+    assert known is same is nothing
+    assert ("active", "p2", "s0") == told(provider="p2")[1]
+
+
 EVENTS = st.one_of(
     st.builds(usage, st.just("s1"), st.sampled_from([10, 90, 120])),
     st.builds(e.MessagesAppended, st.just("s1"), st.just(rows("more"))),
     st.builds(e.CompactionRequested, st.just("s1"), st.sampled_from(["manual", "ahead"])),
     st.builds(e.BudgetChanged, st.just("s1"), threshold=st.sampled_from([50, 100]), model=st.sampled_from(["a", "b"])),
     st.builds(e.SessionRotated, st.just("s1"), st.sampled_from(["h1", "h2"])),
+    st.builds(e.SessionDescribed, st.just("s1"), provider=st.sampled_from([None, "p1", "p2"])),
     st.builds(e.SessionEnded, st.just("s1")),
     st.builds(e.SessionStarted, st.just("s1"), threshold=st.just(100)),
     st.sampled_from(["answer", "decline", "come or go"]),

@@ -129,3 +129,29 @@ def test_an_empty_profile_is_refused() -> None:
     """It would be nobody's."""
     with pytest.raises(BadInput, match="--profile"):
         belongings(" ", None)
+
+
+async def test_what_is_kept_of_a_session_is_there_when_the_replay_is_over(tmp_path: Path) -> None:
+    """The snapshot of the end and the log are written below the home, and read back."""
+    from bridges.cli.kinds import KINDS as OURS
+    from engines.snapshotter import FOLDER, SnapshotStore
+    from engines.telemetry import local_log
+
+    options = {"home": tmp_path, "profile": "fin", "kinds": OURS, "engines": ("compressor", "snapshotter", "telemetry")}
+    await told(ROWS, **options)
+    store = SnapshotStore(tmp_path / FOLDER, "fin")
+    (entry,) = store.list()
+    assert (entry.reason, entry.corrupt) == ("session_end", False)
+    assert [call["tool"] for call in store.load(entry.id).tool_calls] == ["look", "skill_view"]
+    lines = [json.loads(line) for line in local_log(tmp_path).read_text().splitlines()]
+    assert {line["source"]["profile"] for line in lines} == {"fin"}
+
+
+async def test_without_a_home_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same engines run, and leave no file."""
+    from bridges.cli.kinds import KINDS as OURS
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    await told(ROWS, kinds=OURS, engines=("compressor", "snapshotter", "telemetry"))
+    assert not list(tmp_path.iterdir())

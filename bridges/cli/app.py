@@ -20,6 +20,7 @@ from .session import parse_session, read_session, read_stdin, stdin_descriptor
 from .setting import settings_of
 from .setting_up import disable_command, doctor_command, enable_command
 from .swaps import check_swaps
+from .telemetry import telemetry_command
 from .tracing import chain, chosen, facts_at_end, read_trace, told
 from .trying import bisim_command, experiment_command
 
@@ -55,7 +56,7 @@ def command(context: click.Context) -> None:
     "engines",
     multiple=True,
     metavar="NAME",
-    help=f"Engine to plug: {', '.join(KINDS)}, or package.module:function; repeatable.  [default: compressor]",
+    help=f"Engine to plug: {', '.join(KINDS)}, or package.module:function; repeatable.  [default: all of ours]",
 )
 @click.option(
     "--swap",
@@ -136,5 +137,8 @@ def trace(file: Path, actor: str | None, sid: str | None, why: int | None, facts
     return 0
 
 
-for _subcommand in (experiment_command, bisim_command, enable_command, disable_command, doctor_command):
+for _subcommand in (
+    *(experiment_command, bisim_command, enable_command, disable_command, doctor_command),
+    telemetry_command,
+):
     command.add_command(_subcommand)

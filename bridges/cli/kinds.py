@@ -12,11 +12,14 @@ from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 
+import trio
+
+from engines.facts import Session
 from engines.loop.policy import kind_of
 
 from .errors import BadInput
 
-__all__ = ["KINDS", "Boot", "Kinds", "boot_of", "with_own"]
+__all__ = ["ALL", "CLOSING", "KINDS", "Boot", "Kinds", "boot_of", "with_own"]
 
 Boot = Callable[..., object]
 Kinds = Mapping[str, Callable[[], Boot]]
@@ -31,8 +34,53 @@ def _made_by(module: str, factory: str) -> Callable[[], Boot]:
     return make
 
 
-KINDS: Kinds = {"compressor": _made_by("engines.compressor", "compressor")}
+def _snapshotter() -> Boot:
+    from engines.snapshotter import FOLDER, SnapshotStore, snapshotter  # noqa: PLC0415 - as the others
+
+    def store_for(session: Session) -> SnapshotStore | None:
+        return None if session.home is None else SnapshotStore(Path(session.home) / FOLDER, session.profile)
+
+    return snapshotter(store_for, closed=CLOSING.close)
+
+
+def _telemetry() -> Boot:
+    from engines.telemetry import EpisodicLog, local_log, telemetry  # noqa: PLC0415
+
+    return telemetry(lambda session: None if session.home is None else EpisodicLog(local_log(session.home)))
+
+
+class Closing:
+    """Which sessions have everything on disk that was to be kept of them."""
+
+    def __init__(self) -> None:
+        self._closed: set[str] = set()
+        self._news = trio.Event()
+
+    def close(self, sid: str) -> None:
+        """Nothing more is to come; on the event loop's thread."""
+        self._closed.add(sid)
+        self._news.set()
+
+    async def closed(self, sid: str) -> None:
+        """Wait until that is so, and forget it."""
+        while sid not in self._closed:
+            self._news = trio.Event()
+            await self._news.wait()
+        self._closed.discard(sid)
+
+
+CLOSING = Closing()
+"""Told by the snapshotter, waited for by the replay."""
+
+KINDS: Kinds = {
+    "compressor": _made_by("engines.compressor", "compressor"),
+    "snapshotter": _snapshotter,
+    "telemetry": _telemetry,
+}
 """What `--engine` and `--swap` know."""
+
+ALL = tuple(KINDS)
+"""What is plugged where nobody says otherwise."""
 
 
 def boot_of(engine: str, kinds: Kinds) -> Boot:

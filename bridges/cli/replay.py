@@ -26,7 +26,7 @@ from engines.transcript import estimate_row, estimate_tokens
 
 from .errors import RunFailed
 from .happenings import Happenings
-from .kinds import KINDS, Kinds
+from .kinds import CLOSING, KINDS, Kinds
 from .position import Position, Swapped
 from .rack import Rack
 from .reckon import reckon
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from dataspace._runtime import AsyncDataspace
 
 __all__ = ["End", "Replay", "Settings"]
+
+
+_TO_CLOSE = 5.0  # seconds in which a snapshot should be on any disk
 
 
 @frozen
@@ -128,7 +131,10 @@ class Replay:
             await self._rest()
         self._tell(self._happenings.end())
         end = self._end()
-        self._loop.feed(SessionEnded(self._sid))
+        self._loop.feed(SessionEnded(self._sid, reason="session_end"))
+        if any(kind_of(fact.engine) == "snapshotter" for fact in self._me.facts(Serving)):
+            with trio.move_on_after(_TO_CLOSE):
+                await CLOSING.closed(self._sid)
         return end
 
     def _tell(self, messages: Iterable[object]) -> None:

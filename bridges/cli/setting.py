@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .errors import BadInput
-from .kinds import KINDS, with_own
+from .kinds import ALL, KINDS, with_own
 from .reckon import budget
 from .replay import Settings
 from .swaps import check_engine, parse_swap
@@ -33,7 +33,7 @@ def settings_of(
     return Settings(
         context_length=length,
         threshold=limit,
-        engines=tuple(engines) or ("compressor",),
+        engines=tuple(engines) or ALL,
         swaps=parsed,
         kinds=with_own(KINDS, named),
     )

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from .hooks import host_context, seats
-from .hosted import without_secrets
 from .observers import observer
 from .runtime import Runtime, running
 
@@ -155,9 +154,8 @@ def _engaged(
     events = []
     for seat in found:
         events.append(event := Event())
-        seat.engage(change(seat.kinds), event.set)
-        if new is not None and new not in seat.kinds:
-            return f"There is no engine {new!r} to be had; the log says why. Nothing has changed."
+        if not seat.engage(change(seat.kinds), event.set, whole=True):
+            return f"There is no engine {new!r} to be had; the log says why. It is as it was."
     if not all(event.wait(SECONDS) for event in events):
         return f"{new or 'It'} does not serve yet; until it does, those that were there go on."
     order = ", ".join(found[0].kinds) or "nobody: nothing is compacted"
@@ -191,6 +189,8 @@ def _not_there(name: str) -> str:
 
 
 def _without_secrets(text: str) -> str:
+    from .forward import without_secrets  # noqa: PLC0415 - with what a session has loaded
+
     for seat in seats():
         text = without_secrets(text, seat.own.values["api_key"])
     return without_secrets(text, None)

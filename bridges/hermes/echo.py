@@ -8,7 +8,6 @@ one that is an echo by a hair is taken for none in about three of a hundred.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = ["echoes"]
@@ -20,7 +19,7 @@ LEAST = 40
 """With fewer words there is no telling."""
 PROBES = 24
 """So many places are looked for at most."""
-_WORD = re.compile(r"\S+")
+LENGTH = 30  # characters of a place: some five words, well within a run
 _GOLDEN = 0.618034  # multiples of it spread evenly, however many there will be
 
 
@@ -29,10 +28,10 @@ def echoes(body: str, rough: Sequence[str], texts: Callable[[], Iterable[str]]) 
 
     `rough` is what holds all of those texts, and may hold more.
     """
-    words = [word.span() for word in _WORD.finditer(body)]
-    if len(words) < LEAST or _is_its_own(body, words, "\n".join(rough)):
+    words = body.split()
+    if len(words) < LEAST or _is_its_own(body, "\n".join(rough)):
         return False
-    runs = list(_runs(body.split()))
+    runs = list(_runs(words))
     wanted, firsts = set(runs), {run[0] for run in runs}
     found: set[tuple[str, ...]] = set()
     for text in texts():
@@ -42,17 +41,16 @@ def echoes(body: str, rough: Sequence[str], texts: Callable[[], Iterable[str]]) 
     return sum(run in found for run in runs) > SHARE * len(runs)
 
 
-def _is_its_own(body: str, words: list[tuple[int, int]], text: str) -> bool:
-    """Look for the middle of some runs, as they are written; so many are missing that it can hardly be an echo.
+def _is_its_own(body: str, text: str) -> bool:
+    """Look for some places of `body`, as they are written; so many are missing that it can hardly be an echo.
 
     Were it one, two of five would be missing at most: four of four are by chance in three of a hundred, and so are the
     other outcomes that are taken for an answer.
     """
-    places = len(words) - RUN + 1
     missing = there = 0
     for probe in range(PROBES):
-        at = int(probe * _GOLDEN % 1 * places) + RUN // 4
-        if body[words[at][0] : words[at + RUN // 2 - 1][1]] in text:
+        at = int(probe * _GOLDEN % 1 * (len(body) - LENGTH))
+        if body[at : at + LENGTH] in text:
             there += 1
         else:
             missing += 1

@@ -237,7 +237,9 @@ def _useless_summary(rows: Messages, before: Messages, wording: Wording, *, quot
         text = text_of(row)
         if not (is_foreign_summary(row) or wording.merged_summary(text)) or _was_said(text, before):
             continue
-        body = _QUOTED.sub("", wording.body(text)).strip()
+        body = wording.body(text)
+        quoted = _QUOTED.match(body)
+        body = body[quoted.end() :].strip() if quoted else body
         if not _VISIBLE.search(body):
             return "the summary is empty"
         if not _VISIBLE.search(_THOUGHTS.sub("", body)):

@@ -81,6 +81,15 @@ class Hosted(Forward):
         if working is not None:  # the host may tell it from another thread while it is at work
             self._bounded(name, partial(self._on, working, name, args, kwargs), None)
 
+    def set(self, name: str, value: Any) -> None:
+        """Set an attribute, as the host does: of the instance at work too, and of one that may come back."""
+        if self._kept is not None:
+            self._missed.append(("__setattr__", (name, value), {}))
+        super().set(name, value)
+        working = self._working
+        if working is not None:
+            self._bounded(name, partial(setattr, working, name, value), None)
+
     # -- compress -----------------------------------------------------------------------------------------------------
 
     def boot(self, sid: str, seconds: float) -> Callable[[Facet], None]:

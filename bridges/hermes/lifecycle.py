@@ -124,6 +124,11 @@ class Sessions(Place):
         if session_id == self.host_id:
             self._end(END)
 
+    def leave(self) -> None:
+        """The process ends, and what goes on in it is over."""
+        if self.cell is not None:
+            self._end(self.final or END)
+
     def gone(self) -> None:
         """The agent's engine does not exist any more."""
         cell, runtime = self.cell, self.runtime

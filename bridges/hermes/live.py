@@ -58,10 +58,18 @@ class Live(Sessions):
         except Exception:
             log.exception("the changed settings could not be taken over; the ones before go on")
 
-    def engage(self, kinds: tuple[str, ...], then: Callable[[], object] | None = None, *, anew: bool = False) -> None:
+    def engage(
+        self,
+        kinds: tuple[str, ...],
+        then: Callable[[], object] | None = None,
+        *,
+        anew: bool = False,
+        whole: bool = False,
+    ) -> bool:
         """Have these compact from now on, in this order.  Those that come serve before those that go are stopped.
 
         `then` is called, on the dataspace's thread, when that has been done; `anew`: those that stay are started anew.
+        One that cannot be had is left out, with a warning; with `whole` nothing is changed then, and False returned.
         """
         told, before = self._model(), self.kinds
         self.hosted = dict(self.hosted)  # others may be walking through it
@@ -72,6 +80,9 @@ class Live(Sessions):
                 those.append(kind)
                 if kind not in before and kind in self.hosted:
                     self._acquaint(self.hosted[kind], known)
+        if whole and len(those) < len(kinds):
+            self._forget_others()
+            return False
         if kinds and not those:
             log.warning(
                 "none of the engines %s can be had; %s goes on", ", ".join(kinds), ", ".join(before) or "nobody"
@@ -79,6 +90,7 @@ class Live(Sessions):
             those = list(before)
         self.kinds = tuple(those)
         self._replug(before, then, anew=anew)
+        return True
 
     # -- inside -------------------------------------------------------------------------------------------------------
 

@@ -195,7 +195,8 @@ class Place:
             verdict = accept(answer, before)
             if verdict.messages is not None and verdict.reason and not known:
                 known.append(verdict.reason)  # once a conversation: an engine that does it once does it again
-                log.warning(
+                log.log(
+                    logging.INFO if hosted.kind == host_compressor.KIND else logging.WARNING,
                     "what the context engine %s gave was mended and taken; wrong with it: %s",
                     hosted.kind,
                     verdict.reason,

@@ -22,3 +22,6 @@ def register(ctx: Any) -> None:
     from .command import register_command  # noqa: PLC0415 - likewise
 
     register_command(ctx)
+    from .snapshots_command import register_snapshots  # noqa: PLC0415 - likewise
+
+    register_snapshots(ctx)

@@ -73,6 +73,7 @@ class Seat(Compressions):
             key = hosted.secret()
             status.update({name: value for name, value in told.items() if name != "api_key" and value != (key or self)})
         status["engines"] = list(self.kinds)
+        status["observers"] = [] if self.alone else list(self.settings.observers)
         status["guard"] = "off" if self.alone else self.settings.guard
         return status
 

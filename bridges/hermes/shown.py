@@ -68,7 +68,7 @@ def engines(desk: Desk, _text: str = "", *, shared: bool = False) -> str:
     rows += [(name, "", "", f"gave up after {_many(one.crashes, 'crash', 'crashes')}") for name, one in gone.items()]
     announced = {kind_of(row[0]) for row in rows}
     rows += [(name, "observer", "all", "") for name in desk.crew.names if name not in announced]
-    return table(("engine", "role", "for", ""), rows) if rows else "No engine is plugged in."
+    return table(("engine", "role", "for", "notes"), rows) if rows else "No engine is plugged in."
 
 
 def facts(desk: Desk, text: str = "", *, shared: bool = False) -> str:
@@ -98,10 +98,11 @@ def skills(desk: Desk, text: str = "", *, shared: bool = False) -> str:
         return said
     me = desk.me
     needed = {(fact.sid, fact.name) for fact in me.facts(f.SkillRequired)}
+    available: list[Any] = list(me.facts(f.SkillAvailable))
+    known = [(fact, "available") for fact in available] + [(fact, "pruned") for fact in me.facts(f.SkillPruned)]
     rows = [
         (fact.sid, fact.name, fact.sha256[:8], state, "yes" if (fact.sid, fact.name) in needed else "")
-        for cls, state in ((f.SkillAvailable, "available"), (f.SkillPruned, "pruned"))
-        for fact in me.facts(cls)
+        for fact, state in known
     ]
     return (
         table(("conversation", "skill", "hash", "state", "required"), sorted(rows)) if rows else "No skill was loaded."
@@ -142,10 +143,8 @@ def _conversation(cell: Cell) -> list[str]:
         lines.append(f"  latest compaction: {done.tokens_before:,} to {done.tokens_after:,} tokens, by {done.by}")
     if state.question is not None:
         lines.append(f"  a compaction is wanted: {state.question.fact.reason}")
-    for what in (state.blocked, state.failed):
-        if what is not None:
-            lines.append(f"  held back: {what.reason}")
-    return lines
+    held = [what.reason for what in (state.blocked, state.failed) if what is not None]
+    return [*lines, *(f"  held back: {reason}" for reason in held)]
 
 
 def _pressure(state: Conversation) -> str:

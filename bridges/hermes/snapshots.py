@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from engines.facts import Noted
+from engines.facts import Noted, SnapshotFailed, SnapshotFound, SnapshotSaved
 from engines.snapshotter import FOLDER, Entry, SnapshotError, SnapshotStore, restored, snapshotter
 from engines.snapshotter.telling import chosen, resumable
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from .settings import Settings
 
-__all__ = ["TOOL", "Options", "aide", "boot", "store_of", "tools"]
+__all__ = ["TOOL", "Options", "aide", "boot", "status", "store_of", "tools"]
 
 TOOL = "context_bridge"
 LOCAL = frozenset({"", "cli", "tui", "desktop"})
@@ -61,11 +61,23 @@ def boot(settings: Settings, of: Callable[[str], Settings | None]) -> Callable[[
 
     def store_for(session: Session) -> SnapshotStore | None:
         wanted = of(session.sid)
-        if wanted is None or session.sid in _unkept:
+        if wanted is None or session.sid in restore.unkept:
             return None
         return store_of(session.home or "", session.profile, wanted.of(Options))
 
     return snapshotter(store_for, lineage=end.successor_of, closed=end.closed)
+
+
+def status(me: Facet) -> list[str]:
+    """What `/dataspace status` shows: what was found when a conversation began, and what became of its own."""
+    lines = ["snapshots: /context-bridge list"]
+    lines += [
+        f"  {found.sid}: one of session {found.session} was there ({found.reason}); /context-bridge restore brings it back"
+        for found in me.facts(SnapshotFound)
+    ]
+    lines += [f"  {saved.sid}: saved ({saved.reason}) as {saved.path}" for saved in me.facts(SnapshotSaved)]
+    lines += [f"  {failed.sid}: NOT saved ({failed.reason}): {failed.error}" for failed in me.facts(SnapshotFailed)]
+    return lines
 
 
 def tools(settings: Settings) -> list[dict[str, Any]]:
@@ -89,7 +101,10 @@ def tools(settings: Settings) -> list[dict[str, Any]]:
                 "type": "object",
                 "properties": {
                     "action": {"type": "string", "enum": list(actions), "description": described},
-                    "id": {"type": "string", "description": "for restore: an id, its beginning, or a number of the list"},
+                    "id": {
+                        "type": "string",
+                        "description": "for restore: an id, its beginning, or a number of the list",
+                    },
                     "text": {"type": "string", "description": "for note: one or two sentences"},
                 },
                 "required": ["action"],
@@ -101,13 +116,10 @@ def tools(settings: Settings) -> list[dict[str, Any]]:
 def aide(standing: Standing) -> Aide | None:
     """What answers at once in one conversation; none for a review of the host's in the background."""
     if threading.current_thread().name.startswith("bg-review"):
-        _unkept.add(standing.sid)
+        restore.unkept.add(standing.sid)
         return None
     end.watch_exit()
     return SnapshotAide(standing)
-
-
-_unkept: set[str] = set()  # conversations of helpers under their parent's name
 
 
 class SnapshotAide(Aide):
@@ -144,7 +156,9 @@ class SnapshotAide(Aide):
                 return {"error": f"action is list, restore or note, not {action[:40]!r}"}
             store = store_of(self._home, self._profile, self._options)
             entries = self._own(store.list())
-            return self._listed(entries) if action == "list" else self._restored(store, entries, str(args.get("id") or ""))
+            return (
+                self._listed(entries) if action == "list" else self._restored(store, entries, str(args.get("id") or ""))
+            )
         except (SnapshotError, OSError) as error:
             return {"error": str(error)}
 
@@ -166,7 +180,10 @@ class SnapshotAide(Aide):
         entry = chosen(entries, wanted) if wanted else resumable(entries)
         if entry is None:
             return {"error": "there is no snapshot of this user's earlier sessions"}
-        return json.dumps({"id": entry.id, "restored": restored(store.load(entry.id), self._options.restore_tokens)}, ensure_ascii=False)
+        return json.dumps(
+            {"id": entry.id, "restored": restored(store.load(entry.id), self._options.restore_tokens)},
+            ensure_ascii=False,
+        )
 
     def _noted(self, text: str) -> Any:
         if not text:

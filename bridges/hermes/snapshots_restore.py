@@ -15,7 +15,7 @@ from attrs import frozen
 
 from .hooks import host_context, seats
 
-__all__ = ["candidates", "taken", "waiting_for", "wait"]
+__all__ = ["candidates", "taken", "unkept", "wait"]
 
 _INTERACTIVE = frozenset({"cli", "tui", "desktop"})
 _lock = threading.Lock()
@@ -31,6 +31,9 @@ class _Waiting:
 
 
 _waiting: list[_Waiting] = []
+
+unkept: set[str] = set()
+"""Conversations of helpers that bear their parent's name; nothing of them is kept."""
 
 
 def candidates() -> list[Any]:
@@ -66,12 +69,6 @@ def taken(sid: str, home: str) -> str | None:
     return None
 
 
-def waiting_for(home: str) -> int:
-    """How many texts wait in a home."""
-    with _lock:
-        return sum(one.home == home for one in _waiting)
-
-
 # -- inside -----------------------------------------------------------------------------------------------------------
 
 
@@ -80,7 +77,10 @@ def _seat_of(one: _Waiting) -> Any:
 
 
 def _may_be_meant(seat: Any) -> bool:
-    return seat.made and not seat.alone and seat.session.get("platform", "cli") in _INTERACTIVE and not seat.session.get("parent") and seat.host_id != ""
+    """A helper has another platform, or a parent; a review in the background has neither, but no snapshots either."""
+    if not seat.made or seat.alone or seat.session.get("parent") or seat.session.get("platform") not in _INTERACTIVE:
+        return False
+    return seat.cell is None or seat.cell.sid not in unkept
 
 
 def _in_front() -> Any:

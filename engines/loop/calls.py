@@ -57,7 +57,7 @@ def context_opened(s: Conversation, event: e.ContextOpened, now: Now) -> Convers
     if _under_way(q, event):
         return s
     focus = q.focus if event.focus is None else event.focus
-    q = evolve(q, before=event.messages, context=event.context, focus=focus, insists=True, work=None)
+    q = evolve(q, before=event.messages, context=event.context, focus=focus, insists=True)
     return attempt(evolve(s, question=q), now)
 
 

@@ -22,6 +22,7 @@ _PLAN = re.compile(
     r"(?:let(?:'s| me| us)\b|(?:i|we)(?:'ll|’ll| will| am going| are going|'m going|’m going| need to| want to| should| still have to| have to)\b|"
     r"next step\b|next[,:]|todo[:\b]|remaining[:\b]|still to do\b)"
 )
+_HOST = re.compile(r"(?i)^(?:\[?operation )?(?:interrupted|cancelled|canceled)\b")  # what a host says for the model
 _ANNOUNCED = re.compile(r"(?i)^(?:now |next |still )?[a-z]{3,}ing\b")  # "Reading file 3." tells of no result
 _TOLD = re.compile(
     r"(?i)^(?:finding|conclusion|root cause|cause|result|decision|decided|fixed|error|lesson|learned|confirmed|summary|note|verdict|answer|solution)s?\b"
@@ -37,7 +38,7 @@ def findings_in(text: str, *, final: bool = False, most: int = 4) -> tuple[str, 
     """
     found: list[tuple[float, str]] = []
     for sentence in _sentences(text):
-        if sentence.endswith("?") or _PLAN.match(sentence) or not _says_something(sentence):
+        if sentence.endswith("?") or _PLAN.match(sentence) or _HOST.match(sentence) or not _says_something(sentence):
             continue
         told = (2.0 if _TOLD.match(sentence) else 0.0) + (1.0 if _ERROR.search(sentence) else 0.0)
         if not told and _ANNOUNCED.match(sentence):

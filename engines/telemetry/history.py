@@ -174,12 +174,15 @@ def _whole(value: Any) -> int:
     return int(_number(value))
 
 
+def _readings(told: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: told[name] for name in _READ if type(told.get(name)) is int}
+
+
 def _add(sums: Sums, past: Past) -> None:
     """One entry of a session whose end is not told yet."""
     told = figures(past.entry)
     if past.kind == "usage":
-        names = ("prompt", "completion", "cache_read", "cache_write", "reasoning", "side_prompt", "side_completion")
-        sums.read(Usage("", 0, **{name: _whole(told.get(name)) for name in names}))
+        sums.read(Usage("", 0, **_readings(told)))
     elif past.kind == "compaction":
         sums.compactions += 1
         sums.saved += _whole(told.get("before")) - _whole(told.get("after"))
@@ -198,6 +201,7 @@ def _add(sums: Sums, past: Past) -> None:
             sums.deduplicated += 1
 
 
+_READ = ("prompt", "completion", "cache_read", "cache_write", "reasoning", "side_prompt", "side_completion")
 _COUNTED: Mapping[str, tuple[str, ...]] = {
     "refused": ("refused",),
     "delegated": ("delegated",),

@@ -23,6 +23,7 @@ Admit = Callable[[f.Session], tuple[str, Any]]
 """Given a session that begins: its profile, and where its entries go."""
 
 _RESPONSES = 50_000  # response ids that are remembered
+_QUESTIONS = 8  # questions of a session that may be open at a time, with much to spare
 _MOST = 10_000  # sessions that are open without anybody having said so, and ended ones that are remembered
 
 
@@ -130,18 +131,25 @@ class Ledger:
         tally.sums.read(fact)
         yield _draft(tally, "usage", at, (fact, tally.threshold, tally.context_length))
 
+    def _should(self, tally: Tally, fact: f.ShouldCompress, at: float) -> Iterator[Draft]:
+        tally.wanted = {ask: since for ask, since in tally.wanted.items() if ask > fact.ask - _QUESTIONS}
+        tally.asked = {ask: since for ask, since in tally.asked.items() if ask > fact.ask - _QUESTIONS}
+        tally.wanted[fact.ask] = at
+        return iter(())
+
     def _asked(self, tally: Tally, fact: f.Asked, at: float) -> Iterator[Draft]:
         if fact.role == "compressor":
             tally.asked.setdefault(fact.ask, at)
         return iter(())
 
     def _compressed(self, tally: Tally, fact: f.Compressed, at: float) -> Iterator[Draft]:
-        tally.asked.pop(fact.ask, None)
+        asked = tally.asked.pop(fact.ask, at)
+        seconds = fact.seconds or at - tally.wanted.pop(fact.ask, asked)  # a loop without a clock does not say
         tally.sums.compactions += 1
         tally.sums.saved += fact.tokens_before - fact.tokens_after
-        tally.sums.waited += fact.seconds
+        tally.sums.waited += seconds
         told = {"ask": fact.ask, "by": fact.by, "before": fact.tokens_before, "after": fact.tokens_after}
-        yield _draft(tally, "compaction", at, {**told, "seconds": round(fact.seconds, 3)})
+        yield _draft(tally, "compaction", at, {**told, "seconds": round(seconds, 3)})
 
     def _compaction_failed(self, tally: Tally, fact: f.CompactionFailed, at: float) -> Iterator[Draft]:
         waited = at - tally.asked.pop(fact.ask, at)
@@ -162,7 +170,7 @@ class Ledger:
             tally.sums.failures += 1
             tally.sums.tool_lost += fact.seconds or 0.0
         kind = "tool-failed" if bad else "tool"
-        yield Draft(at, kind, tally.profile, tally.route, (fact.sid, fact.call_id), call_of(fact, bad))
+        yield Draft(at, kind, tally.profile, tally.route, (fact.sid, fact.call_id or fact.tool), call_of(fact, bad))
 
     def _loaded(self, tally: Tally, fact: f.SkillLoaded, at: float) -> Iterator[Draft]:
         sums = tally.sums
@@ -215,6 +223,7 @@ _TROUBLE: dict[type, str] = {
 _HANDLERS: dict[type, Callable[..., Iterator[Draft]]] = {
     f.Budget: Ledger._budget,
     f.Usage: Ledger._usage,
+    f.ShouldCompress: Ledger._should,
     f.Asked: Ledger._asked,
     f.Compressed: Ledger._compressed,
     f.CompactionFailed: Ledger._compaction_failed,
@@ -229,7 +238,7 @@ _HANDLERS: dict[type, Callable[..., Iterator[Draft]]] = {
     **dict.fromkeys(_TROUBLE, Ledger._trouble),
 }
 _ONCE = frozenset({f.Compressed, f.CompactionFailed, f.SkillPruned, f.GaveUp, *_TROUBLE})
-_LATE = frozenset({f.Budget, f.Asked, f.TurnEnded})  # these alone do not make a session
+_LATE = frozenset({f.Budget, f.ShouldCompress, f.Asked, f.TurnEnded})  # these alone do not make a session
 REPEATED = _ONCE | {f.Usage, Crashed}
 """Those which may be heard again without being news: then they yield no draft."""
 

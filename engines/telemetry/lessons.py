@@ -25,7 +25,7 @@ MOST = 20_000
 
 _COMMON = 400  # entries that share a word, past which it says nothing
 _WORD = re.compile(r"[^\W\d_][\w.-]{2,}")
-_NOISE = frozenset({"usage", "session", "skill-loaded", "delegated", "dropped"})
+_NOISE = frozenset({"usage", "session", "skill-loaded", "delegated", "tool", "compaction"})  # where they went well
 _STOP = frozenset("the and was were that for with not are has had its this from after before went well failed".split())
 
 
@@ -47,7 +47,7 @@ def lessons(entries: Sequence[Past], *, per_profile: bool = False, least: int = 
 
     With `per_profile` no lesson holds entries of two profiles: what one specialist has learnt is not another's.
     """
-    told = [past for past in entries if past.kind not in _NOISE][-MOST:]
+    told = [past for past in entries if past.failed or past.kind not in _NOISE][-MOST:]
     groups: list[list[Past]] = []
     if per_profile:
         for profile in sorted({past.profile for past in told}):

@@ -82,5 +82,7 @@ class Tally:
     context_length: int = 0
     threshold: int = 0
     seq: int = 0
+    wanted: dict[int, float] = field(factory=dict)
+    """Since when a compaction is wanted, by question; of the latest questions."""
     asked: dict[int, float] = field(factory=dict)
-    """When somebody was first asked, by question; of questions that are not decided yet."""
+    """When somebody was first asked."""

@@ -72,8 +72,10 @@ def _found(report: Report, strikes: int, verifies: bool) -> Iterator[str]:
 
 def problems(done: Rows, before: Rows) -> list[str]:
     """What is wrong with a list that came of another one: codes of `check`, and rules of the host's own."""
-    report = check(_without_note(_unmarked(done), before), _unmarked(before))
-    found = [problem.code for problem in (*report.errors, *report.faults)]
+    report = check(_unmarked(done), _unmarked(before))
+    found: list[str] = [problem.code for problem in (*report.errors, *report.faults)]
+    if "system_changed" in found and _noted(done, before):
+        found.remove("system_changed")  # that is meant to be
     found += _naive(done, before)
     if any("_db_persisted" in row for row in done):
         found.append("keeps the mark of stored rows")
@@ -117,10 +119,9 @@ def _unmarked(rows: Rows) -> Rows:
     return [{key: value for key, value in row.items() if key != "_db_persisted"} for row in rows]
 
 
-def _without_note(rows: Rows, before: Rows) -> Rows:
-    """The built-in says in the system message that it has been; that is meant to be."""
-    if rows and before and rows[0].get("role") == "system" == before[0].get("role"):
-        now, was = rows[0].get("content"), before[0].get("content")
-        if isinstance(now, str) and isinstance(was, str) and now.startswith(was):
-            return [{**rows[0], "content": was}, *rows[1:]]
-    return rows
+def _noted(rows: Rows, before: Rows) -> bool:
+    """Whether all that is new about the system message is a note at its end: the built-in says there that it has been."""
+    if not rows or not before or not rows[0].get("role") == "system" == before[0].get("role"):
+        return False
+    now, was = rows[0].get("content"), before[0].get("content")
+    return isinstance(now, str) and isinstance(was, str) and now.startswith(was)

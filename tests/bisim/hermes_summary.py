@@ -95,7 +95,7 @@ class SummaryModel:
         self.meanwhile = None
         if meanwhile is not None:
             self._elsewhere(meanwhile)
-        if mood == "interrupted":
+        elif mood == "interrupted":
             self._interrupt()
         if mood in _ERRORS:
             raise _ERRORS[mood]

@@ -61,7 +61,7 @@ class _Engine(ContextEngine):
         return self._give(messages)
 
     def _give(self, messages: Rows) -> Any:
-        return [messages[0], {"role": "assistant", "content": "Parcels were counted."}, *messages[-2:]]
+        return [messages[0], {"role": "assistant", "content": "Parcels were counted."}, *messages[-3:]]
 
 
 # -- bad in compress --------------------------------------------------------------------------------------------------

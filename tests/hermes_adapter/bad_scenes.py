@@ -51,7 +51,11 @@ def ten_crossings(stage: Stage, name: str, heard: Heard) -> Seen:
     """Ten turns of one agent with this engine, each above the threshold once."""
     from tests.hermes_adapter import bad
 
-    tool = Call("look", {}) if name == "Hangs_handle_tool_call" else Call("read_file", {"path": str(stage.root / "p0.txt")})
+    tool = (
+        Call("look", {})
+        if name == "Hangs_handle_tool_call"
+        else Call("read_file", {"path": str(stage.root / "p0.txt")})
+    )
     turns = iter(range(1000))
 
     def decide(request: dict[str, Any]) -> Say:
@@ -85,7 +89,11 @@ def ten_crossings(stage: Stage, name: str, heard: Heard) -> Seen:
             "kept": [(row["role"], row.get("content")) for row in rows[: len(expected)]]
             == [(row["role"], row.get("content")) for row in expected],
             "requests": [row["content"] for row in rows if str(row.get("content")).startswith("Request ")],
-            "sent": [request["messages"][-1]["content"] for request in model.turns if request["messages"][-1]["role"] == "user"],
+            "sent": [
+                request["messages"][-1]["content"]
+                for request in model.turns
+                if request["messages"][-1]["role"] == "user"
+            ],
             "rows": len(rows),
             "warnings": agent.warnings,
             "log": heard.texts[:],

@@ -29,8 +29,8 @@ class Engines:
         return {"context": {"engine": "dataspace", "dataspace": self.settings}, "compression": self.compression}
 
     def bare(self, *engines: str, **settings: Any) -> Any:
-        """An engine that knows nothing yet."""
-        self.settings = {"engines": list(engines), **settings}
+        """An engine that knows nothing yet; without observers, unless the settings name some."""
+        self.settings = {"engines": list(engines), "observers": [], **settings}
         return copy.deepcopy(self.prototype)
 
     def started(self, *engines: str, window: int = 200_000, session: str = "s1", **settings: Any) -> Any:

@@ -12,7 +12,6 @@ import logging
 import shutil
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -241,39 +240,6 @@ def lossless_alone(stage: Stage) -> Seen:
         stage.configure(model.url)
         discover_plugins(force=True)
         return seen
-
-
-@scene
-def bad_engines(stage: Stage) -> Seen:
-    """Each of them through ten crossings, in one session."""
-    seen: Seen = {}
-    for name in (
-        *("Raises", "RaisesEverywhere", "Rubbish", "Nothing", "Empty", "Orphans", "Mutates", "DeadThread", "Huge"),
-        *("Sleeps", "Locks"),
-    ):
-        settings = {"engines": [f"tests.hermes_adapter.bad:{name}"], "deadline": 0.3}
-        with Model([reading(stage, 60_000 + at) for at in range(10)]) as model:
-            stage.configure(model.url, settings)
-            agent = stage.agent(model.url)
-            began = time.monotonic()
-            before = len(threads())
-            rows = history()
-            kept = copy.deepcopy(rows)
-            for at in range(10):
-                agent.context_compressor.seat.pause_until = 0.0  # as if the pause after a failure were over
-                result = talk(agent, rows, f"Request {at}.")
-                rows = result["rows"]
-            shown = view(stage, agent, model, result)
-            seen[name] = {
-                "completed": shown["completed"],
-                "problems": shown["problems"],
-                "intact": [row["content"] for row in rows[: len(kept)]] == [row["content"] for row in kept],
-                "warnings": shown["warnings"],
-                "seconds": time.monotonic() - began,
-                "threads": len(threads()) - before,
-                "by": shown["by"],
-            }
-    return seen
 
 
 # -- sessions ---------------------------------------------------------------------------------------------------------
@@ -521,9 +487,7 @@ def secrets(stage: Stage, heard: Heard) -> Seen:
     }
 
 
-COMMON = [
-    name for name in SCENES if name not in {"directory", "switched_off", "discovery", "lossless_alone", "bad_engines"}
-]
+COMMON = [name for name in SCENES if name not in {"directory", "switched_off", "discovery", "lossless_alone"}]
 """Scenes that can share a process."""
 
 

@@ -1,0 +1,225 @@
+"""`hermes-dataspace telemetry`: looking at what was written down."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engines.telemetry.history import Account, Past, accounts, read_logs
+from engines.telemetry.lessons import Lesson, lessons
+from engines.telemetry.place import NoBrainError, brain_log, expanded, logs_in
+
+from .enabling import hermes_home
+from .errors import BadInput
+from .output import check_target, write_whole
+from .session import reason_of, shown
+from .telemetry_charts import amount
+from .telemetry_report import page
+from .terminal import ascii_json, clean, one_line
+
+__all__ = ["telemetry_command"]
+
+_AGO = re.compile(r"(\d{1,6})\s*(s|m|min|h|d|w)")
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+@click.group("telemetry")
+def telemetry_command() -> None:
+    """Who did what, for which profile: the logs that sessions have left."""
+
+
+def _of_logs(command: Callable[..., int]) -> Callable[..., int]:
+    """The options that say which entries are meant, read into `past` and `bad`."""
+
+    @click.option("--home", metavar="DIR", help="The home whose logs are read.  [default: HERMES_HOME, else ~/.hermes]")
+    @click.option("--brain", metavar="DIR", help="Read a portable brain's log instead.")
+    @click.option("--log", "logs", multiple=True, metavar="FILE", help="Read this log instead; repeatable.")
+    @click.option("--profile", metavar="NAME", help="Only what belongs to this profile.")
+    @click.option(
+        "--since", metavar="WHEN", help="Only from then on: a date, a time, or how long ago, as in 36h or 7d."
+    )
+    @wraps(command)
+    def reading(
+        home: str | None, brain: str | None, logs: Sequence[str], profile: str | None, since: str | None, **more: Any
+    ) -> int:
+        start = None if since is None else moment_of(since, datetime.now(UTC))
+        try:
+            past, bad = read_logs(_paths(home, brain, logs), profile=profile, since=start)
+        except OSError as error:
+            raise BadInput(f"a log cannot be read: {shown(error.filename)}: {reason_of(error)}") from None
+        return command(past=past, bad=bad, **more)
+
+    return reading
+
+
+def moment_of(text: str, now: datetime) -> datetime:
+    """The instant that `--since` names; a time without an offset is local.  Raises `BadInput`."""
+    ago = _AGO.fullmatch(text.strip())
+    try:
+        if ago is not None:
+            return now - timedelta(seconds=int(ago[1]) * _UNITS[ago[2]])
+        return datetime.fromisoformat(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise BadInput(
+            f"--since {shown(text)} is neither a date or time such as 2026-05-01 or 2026-05-01T18:00, nor how long ago, as in"
+            " 36h or 7d"
+        ) from None
+
+
+def _paths(home: str | None, brain: str | None, logs: Sequence[str]) -> list[Path]:
+    """The files that are meant.  Raises `BadInput`."""
+    if sum((home is not None, brain is not None, bool(logs))) > 1:
+        raise BadInput("--home, --brain and --log each say what is read; give one of them")
+    if logs:
+        return [expanded(log) for log in logs]
+    try:
+        if brain is not None:
+            path = brain_log(brain)
+            return [path] if path.exists() else []
+    except NoBrainError as error:
+        raise BadInput(f"--brain: {error}") from None
+    place = hermes_home(None) if home is None else expanded(home)
+    if not place.is_dir():
+        raise BadInput(f"there is no directory {shown(place)}; give the home whose logs are meant with --home")
+    return logs_in(place)
+
+
+# -- summary ----------------------------------------------------------------------------------------------------------
+
+_COLUMNS = (
+    ("sessions", "sessions"),
+    ("turns", "turns"),
+    ("prompt", "in"),
+    ("completion", "out"),
+    ("compactions", "compactions"),
+    ("saved", "saved"),
+    ("waited", "waited-s"),
+    ("skills_loaded", "loaded"),
+    ("deduplicated", "deduplicated"),
+    ("pruned", "pruned"),
+    ("failures", "failures"),
+)
+
+
+@telemetry_command.command("summary")
+@_of_logs
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def summary_command(past: list[Past], bad: int, as_json: bool) -> int:
+    """Sessions, tokens, compactions, skills and failures of each profile."""
+    told = accounts(past)
+    if as_json:
+        click.echo(
+            ascii_json({"profiles": {one.profile: one.told() for one in told}, "entries": len(past), "unreadable": bad})
+        )
+        return 0
+    if not told:
+        click.echo("There are no entries.")
+    for line in _table(told):
+        click.echo(line)
+    for note in _notes(told, bad):
+        click.echo(note)
+    return 0
+
+
+def _table(told: Sequence[Account]) -> list[str]:
+    if not told:
+        return []
+    rows = [["profile", *(title for _, title in _COLUMNS)]]
+    for account in told:
+        values = account.told()
+        rows.append([one_line(account.profile, 40), *(amount(values[name]) for name, _ in _COLUMNS)])
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        )
+        for row in rows
+    ]
+
+
+def _notes(told: Sequence[Account], bad: int) -> list[str]:
+    open_, lost = sum(one.open for one in told), sum(one.lost for one in told)
+    said = []
+    if open_:
+        said.append(f"{open_} of the sessions have no end in the log; what it tells of them is counted.")
+    if lost:
+        said.append(f"{lost} entries were dropped while a disk stalled; sums of ended sessions hold all the same.")
+    if bad:
+        said.append(f"{bad} lines are no entries and were passed over.")
+    return said
+
+
+# -- tail, cluster, report --------------------------------------------------------------------------------------------
+
+
+@telemetry_command.command("tail")
+@_of_logs
+@click.option(
+    "-n", "--lines", "count", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="So many."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the entries as they are, one a line.")
+def tail_command(past: list[Past], bad: int, count: int, as_json: bool) -> int:
+    """The latest entries, the last one at the end."""
+    del bad
+    for one in past[-count:]:
+        click.echo(ascii_json(one.entry) if as_json else _told(one))
+    return 0
+
+
+def _told(past: Past) -> str:
+    entry = past.entry
+    mark = "failed" if past.failed else "ok"
+    action, detail = (
+        one_line(str(entry.get(name) or ""), length) for name, length in (("action", 80), ("detail", 160))
+    )
+    return f"{past.at:%Y-%m-%d %H:%M:%S}  {clean(past.profile)}  {mark:<6}  {action}" + (
+        f"  {detail}" if detail else ""
+    )
+
+
+@telemetry_command.command("cluster")
+@_of_logs
+@click.option("--per-profile", is_flag=True, help="Keep profiles apart: no lesson holds entries of two.")
+@click.option(
+    "--least", type=click.IntRange(min=1), default=2, show_default=True, metavar="N", help="Entries a lesson has."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def cluster_command(past: list[Past], bad: int, per_profile: bool, least: int, as_json: bool) -> int:
+    """What came again and again, the weightiest first."""
+    del bad
+    found = lessons(past, per_profile=per_profile, least=least)
+    if as_json:
+        click.echo(ascii_json({"lessons": [_lesson(one) for one in found]}))
+        return 0
+    if not found:
+        click.echo("Nothing came again.")
+    for one in found:
+        names = clean(", ".join(one.profiles))
+        click.echo(f"{one.weight:>6.2f}  {one.count}x, {one.failures} failed  [{names}]  {one_line(one.claim, 160)}")
+    return 0
+
+
+def _lesson(one: Lesson) -> dict[str, Any]:
+    told = {"claim": one.claim, "profiles": list(one.profiles), "count": one.count, "failures": one.failures}
+    return {**told, "weight": one.weight, "words": list(one.words), "evidence_ids": list(one.evidence)}
+
+
+@telemetry_command.command("report")
+@_of_logs
+@click.option("--out", metavar="FILE", required=True, help="Write the page here.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as one JSON object.")
+def report_command(past: list[Past], bad: int, out: str, as_json: bool) -> int:
+    """A page with charts, in one HTML file that needs nothing else."""
+    check_target("--out", out, None)
+    text = page(past, bad=bad, made=datetime.now(UTC))
+    write_whole(Path(out), text)
+    told = {"file": out, "entries": len(past), "bytes": len(text.encode("utf-8"))}
+    click.echo(json.dumps(told) if as_json else f"{shown(Path(out))}: {len(past)} entries; open it in a browser.")
+    return 0
