@@ -112,11 +112,12 @@ def replay(
     show_default=True,
     help="Pause after each line, on a terminal.",
 )
-def demo(swaps: tuple[str, ...], pace: float) -> int:
+@click.option("--home", metavar="DIR", help="Directory where engines keep snapshots and logs.  [default: they keep none]")
+def demo(swaps: tuple[str, ...], pace: float, home: str | None) -> int:
     """Replay the session that comes with the package; it crosses the threshold several times and swaps engines."""
     recording = files("bridges.cli").joinpath("demo.jsonl")
     session = parse_session(recording.read_bytes(), file="demo.jsonl", name="demo")
-    settings = settings_of(32_000, 20_000, (), swaps or (_DEMO_SWAP,))
+    settings = evolve(settings_of(32_000, 20_000, (), swaps or (_DEMO_SWAP,)), **belongings(None, home))
     check_swaps(settings.swaps, settings.engines, session.length)
     return perform(session, settings, pace=pace, closing=_DEMO_TELLS[: 1 if swaps else 2] + _DEMO_NEXT)
 
