@@ -215,13 +215,14 @@ def _recognised(rows: Iterable[Any], like: tuple[Row, ...]) -> Iterable[Any]:
     ahead, behind = 0, len(like) - len(rows)
     found: list[Any] = []
     for at, row in enumerate(rows):
+        same = None
         if type(row) is dict:
             if at + ahead < len(like) and _equals(row, like[at + ahead]):
-                row = like[at + ahead]
+                same = like[at + ahead]
             elif ahead != behind and at + behind >= 0 and _equals(row, like[at + behind]):
                 ahead = behind  # from here on it is the end that both have in common
-                row = like[at + ahead]
-        found.append(row)
+                same = like[at + ahead]
+        found.append(row if same is None else same)
     return found
 
 
@@ -231,23 +232,18 @@ def _equals(row: dict[Any, Any], frozen: Row) -> bool:
         return False
     for key, item in frozen.items():
         now = row.get(key, ...)
-        if now is item:
-            continue
-        kind = type(item)
-        if kind is tuple:
-            if type(now) is not list or len(now) != len(item):
-                return False
-            for one, other in zip(now, item, strict=True):
-                if one is not other and not (
-                    _equals(one, other) if type(one) is dict and type(other) is Row else _same(one, other)
-                ):
-                    return False
-        elif kind is Row:
-            if type(now) is not dict or not _equals(now, item):
-                return False
-        elif type(now) is not kind or now != item:
+        if now is not item and not _equal(now, item):
             return False
     return True
+
+
+def _equal(now: Any, item: Any) -> bool:
+    kind = type(item)
+    if kind is Row:
+        return _equals(now, item) if type(now) is dict else _same(now, item)
+    if kind is tuple:
+        return type(now) is list and len(now) == len(item) and all([_equal(*pair) for pair in zip(now, item, strict=True)])
+    return type(now) is kind and bool(now == item)
 
 
 def _freeze_all(rows: Iterable[Any]) -> tuple[Row, ...]:

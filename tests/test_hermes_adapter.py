@@ -71,9 +71,10 @@ def test_other_attributes_are_those_of_the_engine_in_charge(engines: Engines) ->
     assert not hasattr(engines.bare(FAKE), "heard")
 
 
-def test_a_threshold_set_by_the_host_is_a_budget(engines: Engines) -> None:
+@pytest.mark.parametrize("kind", ["compressor", FAKE])
+def test_a_threshold_set_by_the_host_is_a_budget(engines: Engines, kind: str) -> None:
     """B26: it takes effect at once, as a fact, and the next model's threshold follows from the share that was set."""
-    engine = engines.started("compressor", window=1_000_000)
+    engine = engines.started(kind, window=1_000_000)
     engine.threshold_tokens = 272_000
     engine.threshold_percent = 0.272
     assert [(1_000_000, 272_000)] == [(one.context_length, one.threshold) for one in facts(f.Budget, engine)]
@@ -292,6 +293,22 @@ def test_a_provider_that_cuts_off_is_named(engines: Engines, kind: str, caplog: 
     assert 1 == len(caplog.messages)
     assert "reports about 40960 prompt tokens" in caplog.text
     assert "130000" in caplog.text
+    assert [(130_000, 34_816)] == [(one.context_length, one.threshold) for one in facts(f.Budget, engine)]
+    assert engine.should_compress(40_960)  # what it takes is the budget from now on
+    engine.update_model(model="another", context_length=130_000)
+    assert engine.threshold_tokens > 60_000
+
+
+def test_a_provider_that_cuts_off_is_only_named_where_nothing_is_mended(
+    engines: Engines, caplog: pytest.LogCaptureFixture
+) -> None:
+    """B29: with `guard: record` a hosted engine's threshold stays what it says."""
+    engine = engines.started(FAKE, window=130_000, guard="record")
+    for rough in (45_000, 55_000, 65_000, 75_000):
+        engine.should_defer_preflight_to_real_usage(rough)
+        engine.update_from_response({"prompt_tokens": 40_960})
+    assert 1 == len(caplog.messages)
+    assert 65_000 == engine.threshold_tokens
 
 
 def test_few_messages_may_be_much_to_compact(engines: Engines) -> None:
@@ -322,6 +339,28 @@ def test_the_same_messages_again_are_the_same(engines: Engines) -> None:
         revisions.append((transcript.rev, len(transcript.messages)))
     assert [revisions[0]] * 3 == revisions
     assert 4 == sum(row["content"] == "ok" for row in transcript.messages)
+
+
+def test_a_restart_hands_over_the_whole_history(engines: Engines) -> None:
+    """C25: 1,662 messages of a session that is resumed by another process are those 1,662, once, however often they come."""
+    from bridges.hermes.runtime import shut_down
+
+    rows = [*conversation(827, 20)[:-1], *[{"role": role, "content": "ok"} for role in ("user", "assistant")] * 3]
+    rows.append({"role": "user", "content": "Go on."})
+    assert 1662 == len(rows)
+    Fake.plan = lambda _self, messages, _told: messages
+    seen = []
+    for _process in range(2):
+        engine = engines.started(FAKE)
+        for _ in range(2):
+            engine.compress([dict(row) for row in rows])
+            (transcript,) = facts(f.Transcript, engine)
+            seen.append(
+                (transcript.rev, len(transcript.messages), sum(row["content"] == "ok" for row in transcript.messages))
+            )
+        assert 1 == len(facts(f.Transcript))
+        shut_down()
+    assert [(1, 1662, 6)] * 4 == seen
 
 
 # -- copies -----------------------------------------------------------------------------------------------------------

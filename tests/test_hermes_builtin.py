@@ -13,8 +13,10 @@ import pytest
 
 from bridges.hermes import place, third
 from bridges.hermes.builtin import builtin, configured
+from bridges.hermes.fields import FIELDS
 from bridges.hermes.third import EngineNotFoundError, third_party
-from tests.hermes_adapter.desk import FAKE, Engines, commit, conversation
+from engines import facts as f
+from tests.hermes_adapter.desk import FAKE, Engines, commit, conversation, facts
 from tests.hermes_adapter.fakes import Fake
 from tests.hermes_adapter.fixtures import engines
 from tests.hermes_adapter.pair import SummaryModel
@@ -129,6 +131,62 @@ def test_nothing_of_a_session_gets_into_the_next(engines: Engines, model: Summar
     compacted(engine, conversation(41, 3000))
     assert 2 == len(model.prompts)
     assert not any("ALPHA" in prompt or "PREVIOUS SUMMARY" in prompt for prompt in model.prompts)
+
+
+class Dictated(SummaryModel):
+    """A summary model that says what it is told to say."""
+
+    says = ""
+
+    def __call__(self, **told: Any) -> Any:
+        response = super().__call__(**told)
+        response.choices[0].message.content = self.says
+        return response
+
+
+def test_a_session_that_is_resumed_has_its_summary(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B16: between its two compactions another session has used the engine; the second goes on from its own first."""
+    from agent import context_compressor
+
+    model = Dictated()
+    monkeypatch.setattr(context_compressor, "call_llm", model)
+    engine = engines.started("builtin", window=64_000)
+    model.says = "## Goal\nALPHA is the word."
+    first = compacted(engine, conversation(40, 3000))
+    engine.on_session_end("s1", first)
+    engine.on_session_start("live")
+    model.says = "## Goal\nBETA is the word."
+    compacted(engine, conversation(41, 3000))
+    engine.on_session_end("live", [])
+    engine.on_session_start("s1")
+    model.prompts.clear()
+    compacted(engine, [*first, *conversation(40, 3000)[1:]])
+    (prompt,) = model.prompts
+    assert "ALPHA" in prompt
+    assert "BETA" not in prompt
+
+
+@pytest.mark.parametrize("kind", ["builtin", "compressor"])
+def test_an_end_leaves_what_a_reset_leaves(engines: Engines, model: SummaryModel, kind: str) -> None:
+    """B16: field by field, a session that begins after an end is as one that begins after a reset."""
+    after: list[dict[str, Any]] = []
+    for reset in (False, True):
+        engine = engines.started(kind, window=64_000)
+        compacted(engine, conversation(60, 9000))
+        engine.update_from_response({"prompt_tokens": 30_000, "completion_tokens": 7, "total_tokens": 30_007})
+        engine.on_session_end("s1", [])
+        if reset:
+            engine.on_session_reset()
+        engine.on_session_start("live")
+        # The built-in keeps its count and its latest reading at an end, in the host as here.
+        kept = (
+            {"compression_count", *(name for name in FIELDS if name.startswith("last_"))}
+            if kind == "builtin"
+            else set()
+        )
+        after.append({name: getattr(engine, name) for name in FIELDS if name not in kept})
+        assert [] == facts(f.Usage, engine) + facts(f.Compressed, engine) + facts(f.Blocked, engine)
+    assert after[0] == after[1]
 
 
 def test_a_cooldown_ends_with_its_session(engines: Engines, model: SummaryModel) -> None:

@@ -103,9 +103,11 @@ def test_a_call_that_nobody_was_asked_about(engines: Engines, told: dict[str, An
     assert [reason] == [fact.reason for fact in asked]
 
 
-def test_nothing_in_nothing_out(engines: Engines) -> None:
+@pytest.mark.parametrize("kinds", [("compressor",), (FAKE,), (FAKE, "compressor")])
+def test_nothing_in_nothing_out(engines: Engines, kinds: tuple[str, ...]) -> None:
     """B20: an empty list stays the same list, and a short one comes back as it is."""
-    engine = engines.started("compressor")
+    engine = engines.started(*kinds)
+    Fake.plan = lambda _self, messages, _told: messages
     for rows in (
         [],
         [{"role": "system", "content": "s"}],

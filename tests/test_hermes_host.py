@@ -34,11 +34,11 @@ def environment(root: Path) -> dict[str, str]:
     }
 
 
-def play(root: Path, *names: str) -> Seen:
+def play(root: Path, *names: str, module: str = "tests.hermes_adapter.scenes") -> Seen:
     """Play scenes in a process of their own."""
     out = root / "seen.json"
     done = subprocess.run(
-        [sys.executable, "-m", "tests.hermes_adapter.scenes", str(root), str(out), *names],
+        [sys.executable, "-m", module, str(root), str(out), *names],
         cwd=CHECKOUT,
         env=environment(root),
         stdin=subprocess.DEVNULL,
@@ -247,6 +247,25 @@ def test_a_smaller_window_is_a_smaller_budget(played: Seen) -> None:
     """A model switch: window and threshold are published, and the next turn is compacted before it is sent (B27)."""
     seen = of(played, "smaller_window")
     assert ([[200_000, 150_000]], [[64_000, 54_400]]) == (seen["wide"], seen["narrow"])
+
+
+def test_a_threshold_lowered_for_the_summary_model_stays_lowered(played: Seen) -> None:
+    """B26: it is a budget at once, and the next model's too; the built-in alone forgets it and outgrows its summary model."""
+    alone, seen = of(played["small_summary_model"], "compressor"), of(played["small_summary_model"], "dataspace")
+    assert [150_000, 100_000, 150_000] == alone["budgets"]
+    assert 1 == alone["count"]  # the second crossing, at 120,000 of a summary model's 100,000, went by
+    assert [150_000, 100_000, 100_000] == seen["budgets"]
+    assert ([100_000], 2) == (seen["published"], seen["count"])
+    assert "the count stands at 2" in summaries_in(seen["turns"][-1])[-1]["content"]
+    assert ([], True) == (seen["problems"], seen["completed"])
+
+
+def test_a_server_that_cuts_off_is_compacted_for(played: Seen) -> None:
+    """B29: what it takes is the budget then; the conversation is compacted before the model loses more of it."""
+    seen = of(played, "cut_off")
+    assert ([[64_000, 34_809]], 1) == (seen["budget"], seen["count"])
+    assert summaries_in(seen["turns"][-1])
+    assert (True, "done", []) == (seen["completed"], seen["said"], seen["problems"])
 
 
 def test_agents_beside_each_other(played: Seen) -> None:

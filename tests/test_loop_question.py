@@ -349,6 +349,7 @@ def test_the_end_takes_all_but_the_session() -> None:
     assert (Session(SID, "ended"),) == view(d.state)
     assert ["late or not asked for"] == [refused.reason for refused in d.answer("late", asked=asked).said]
     assert wake(d.state) is None
+    assert [] == d.texts  # its messages are let go of, and whoever looks finds a list
 
 
 def test_numbers_go_on_after_a_new_start() -> None:

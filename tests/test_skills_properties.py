@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from hypothesis import given
@@ -29,10 +30,8 @@ def bodies(messages: Messages) -> set[str]:
             told = None
         if isinstance(told, dict) and isinstance(told.get("content"), str):
             found.add(hash_of(told["content"]))
-        for part in said.split("<skill ")[1:]:
-            head, _, rest = part.partition(">\n")
-            size = head.rpartition('chars="')[2].rstrip('"')
-            found.add(hash_of(rest[: int(size)]) if size.isdigit() else "")
+        for head in re.finditer(r'chars="(\d+)">\n', said):
+            found.add(hash_of(said[head.end() : head.end() + int(head[1])]))
     return found
 
 

@@ -783,6 +783,19 @@ def test_equal_objects_make_equal_states() -> None:
     assert (24, 17) == (explore(scenario).schedules, explore(scenario).states)
 
 
+def test_the_same_step_of_another_run_is_the_same() -> None:
+    """A method of a list, or of one's own object, counts by its name and by what it belongs to, not by which object it is."""
+
+    def scenario(run: Run) -> None:
+        logs: list[list[int]] = [[], [], []]
+        for i, log in enumerate(logs):
+            run.outside(f"s{i}", partial(log.append, 1), partial(Box().put, 1), partial(print, end=""))
+        run.remembers(lambda: logs)
+
+    report = explore(scenario).check()
+    assert (factorial(9) // 6**3, 4**3) == (report.schedules, report.states)
+
+
 def test_a_value_that_does_not_equal_itself_is_one_value() -> None:
     """What is no number tells no states apart, or there would be no end of them."""
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from contextlib import ExitStack
 from decimal import Decimal
+from itertools import count
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -218,6 +221,20 @@ def test_the_facts_of_a_record_do_not_change() -> None:
     assert ds.facts(Ping)[0].note == standing(turns)[0].note == "newest"
 
 
+def test_a_turn_of_many_actions_is_recorded_whole() -> None:
+    """In order, each with its handle; what is told of each follows."""
+    ds = Dataspace()
+    a = ds.actor("a")
+    ds.actor("b").observe(Ping, quiet)
+    with recording(ds) as turns, a.turn():
+        handles = [a.publish(Ping(n)) for n in range(2_000)]
+    turn = turns[-1]
+    assert [("publish", Ping(n), handle.age) for n, handle in enumerate(handles)] == [
+        (action.name, action.what, action.handle) for action in turn.actions
+    ]
+    assert [Ping(n) for n in range(2_000)] == [told.args[0] for told in turn.told]
+
+
 def test_the_newest_hundred_crashes_stand_in_a_record_too() -> None:
     """R3: wherever the recording begins, the oldest crash is let go of when the 101st comes."""
     ds = Dataspace(on_crash=quiet)
@@ -365,18 +382,21 @@ def test_a_recording_can_begin_within_a_turn() -> None:
     assert ("b", None, Pong(1)) == (turns[-1].actor, turns[-1].cause, turns[-1].actions[0].what)
 
 
-def test_a_record_can_be_taken_away_while_it_grows() -> None:
-    """`take` gives what there is and forgets it; numbers and causes go on."""
+@pytest.mark.parametrize("clock", [None, count(1.5).__next__])
+def test_a_record_can_be_taken_away_while_it_grows(clock: Callable[[], float] | None) -> None:
+    """`take` gives what there is and forgets it; numbers, causes and times go on."""
     ds = Dataspace()
     ds.spawn(echo, name="echo")
     a = ds.actor("a")
-    with recording(ds) as turns:
+    with recording(ds, clock=clock) as turns:
         a.publish(Ping(1))
         taken = turns.take()
         assert (3, 0, ()) == (len(taken), len(turns), turns.take())
         a.publish(Ping(2))
         assert (taken[-1].n + 1, turns[0].n) == (turns[0].n, turns[1].cause)
         assert turns[0:2] == tuple(turns)
+        times = [turn.at for turn in (*taken, *turns)]
+        assert ([None] * 5 if clock is None else [1.5, 2.5, 3.5, 4.5, 5.5]) == times
 
 
 async def test_a_dataspace_under_trio_is_recorded_too() -> None:
@@ -554,8 +574,9 @@ def test_turns_compare_as_data() -> None:
 # -- cost -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("clock", [None, monotonic])
 @pytest.mark.parametrize("implicit", [True, False])
-def test_recording_costs_at_most_twice_a_turn_in_calls(implicit: bool) -> None:
+def test_recording_costs_at_most_twice_a_turn_in_calls(implicit: bool, clock: Callable[[], float] | None) -> None:
     """Budget: on, at most twice the calls of a turn that publishes or retracts with one observer; off again, none more."""
     ds = Dataspace()
     a = ds.actor("a")
@@ -573,7 +594,7 @@ def test_recording_costs_at_most_twice_a_turn_in_calls(implicit: bool) -> None:
 
     turns()
     off = calls(turns)
-    with recording(ds) as record:
+    with recording(ds, clock=clock) as record:
         on = calls(turns)
     assert 200 <= len(record) <= 201
     assert on <= 2 * off

@@ -19,6 +19,7 @@ from .perform import perform
 from .session import parse_session, read_session, read_stdin, stdin_descriptor
 from .setting import settings_of
 from .setting_up import disable_command, doctor_command, enable_command
+from .snapshots import snapshots_command
 from .swaps import check_swaps
 from .telemetry import telemetry_command
 from .tracing import chain, chosen, facts_at_end, read_trace, told
@@ -140,6 +141,6 @@ def trace(file: Path, actor: str | None, sid: str | None, why: int | None, facts
 
 for _subcommand in (
     *(experiment_command, bisim_command, enable_command, disable_command, doctor_command),
-    telemetry_command,
+    *(snapshots_command, telemetry_command),
 ):
     command.add_command(_subcommand)

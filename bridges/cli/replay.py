@@ -16,12 +16,23 @@ import trio
 from attrs import evolve, field, frozen
 
 from dataspace import Crashed, where
-from engines.facts import Answered, Asked, Blocked, CompactionFailed, Compressed, GaveUp, Serving, ShouldCompress
+from engines.facts import (
+    Answered,
+    Asked,
+    Blocked,
+    CompactionFailed,
+    Compressed,
+    GaveUp,
+    Serving,
+    ShouldCompress,
+    SkillLoaded,
+)
 from engines.loop import Engines, Policy, step
 from engines.loop.actor import Loop
 from engines.loop.events import MessagesAppended, SessionEnded, SessionStarted, UsageRead
 from engines.loop.policy import kind_of
 from engines.messages import Messages
+from engines.skills import delivered
 from engines.transcript import estimate_row, estimate_tokens
 
 from .errors import RunFailed
@@ -101,6 +112,8 @@ class Replay:
         self._counted: Compressed | None = None
         self._position = Position(0, 0)
         self._shown = self._me.publish(self._position)
+        self._loads: list[SkillLoaded] = []  # what an engine said of the latest line
+        self._me.observe(SkillLoaded, heard=self._loads.append)
         self._changed = trio.Event()
         for cls in (Asked, Blocked, CompactionFailed, Compressed, Crashed, GaveUp, Serving, ShouldCompress):
             self._me.observe(cls, appeared=self._wake, vanished=self._wake)
@@ -124,10 +137,12 @@ class Replay:
             self._move(evolve(self._position, line=line.number, message=message, role=line.role))
             if line.role == "assistant":
                 await self._respond(line)
+            self._loads.clear()
             self._tell(self._happenings.of(line))
-            self._loop.feed(MessagesAppended(self._sid, Messages.of([line.row])))
+            rows = Messages.of([delivered(line.row, self._loads)])
+            self._loop.feed(MessagesAppended(self._sid, rows))
             self._recorded += estimate_row(line.row)
-            self._live += estimate_row(line.row)
+            self._live += estimate_row(rows[0])
             await self._rest()
         self._tell(self._happenings.end())
         end = self._end()

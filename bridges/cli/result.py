@@ -34,8 +34,7 @@ def result_of(session: Session, story: Story, end: End) -> Mapping[str, Any]:
             }
             for done in story.compactions
         ],
-        # Nobody here knows skills yet.
-        "skills": {"loaded": 0, "deduplicated": 0, "pruned": 0, "available": 0},
+        "skills": story.skills.counts(),
         "engines": list(story.served),
         "crashes": story.count("crashed"),
     }

@@ -17,6 +17,7 @@ from engines.transcript import estimate_tokens
 
 from .moments import Moment
 from .position import Position, Swapped
+from .skill_counts import SkillCounts
 from .terminal import one_line
 
 __all__ = ["Compaction", "EngineState", "Story", "watching"]
@@ -59,6 +60,7 @@ class Story:
     peak: int = 0
     served: dict[str, None] = field(factory=dict)
     crashes: dict[str, str] = field(factory=dict)  # engine, its latest reason
+    skills: SkillCounts = field(factory=SkillCounts)
     _asked: dict[int, f.Asked] = field(factory=dict)
     _since: dict[int, float] = field(factory=dict)
 
@@ -76,6 +78,7 @@ class Story:
             self.facts[fact] = None
         elif change == "vanished":
             self.facts.pop(fact, None)
+        self.skills.take(change, fact)
         handler = _HANDLERS.get((change, type(fact)))
         told = None if handler is None else handler(self, fact)
         if told is None:

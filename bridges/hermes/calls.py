@@ -46,7 +46,7 @@ class Compressions(Verdicts):
 
     def compress(self, messages: list[dict[str, Any]], told: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The compacted list, or the very list that was given."""
-        cell = self.begun()
+        cell = self.ready()
         hosted = self.in_charge()
         if cell is None:
             if hosted is None:
@@ -58,13 +58,16 @@ class Compressions(Verdicts):
         self.told = {}
         before = self._strikes(hosted)
         for each in self.hosted.values():
-            each.put_back()  # of a call that began when nobody waited for it any more
+            if cell.waiter is None:  # otherwise the work of an overlapping call may do for this one too
+                each.put_back()  # of a call that began when nobody waited for it any more
             each.call = dict(told)
         outcome = self._decided(cell, messages, told)
         manual = bool(told.get("force"))
         rows = self._concluded(cell, outcome, manual)
-        if rows is None and manual and before is not None and cell is self.cell and self.settings.guard == "repair":
-            self.write("_ineffective_compression_count", before)  # asked for by hand: no strike
+        if rows is None and manual and cell is self.cell and self.settings.guard == "repair":
+            now = self._strikes(hosted)
+            if before is not None and now is not None and now > before:
+                self.write("_ineffective_compression_count", before)  # asked for by hand: no strike
         return messages if rows is None else rows
 
     def commit(self) -> None:
@@ -108,6 +111,9 @@ class Compressions(Verdicts):
             tokens=tokens if type(tokens) is int and tokens > 0 else None,
             context=copy_context(),
         )
+        hosted = self.in_charge()
+        if hosted is not None:
+            hosted.exchange.prepare(frozen)
         waiter = Waiter()
         cell.wait_for(waiter)
         try:

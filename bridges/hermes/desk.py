@@ -23,6 +23,9 @@ from .settings import Settings
 
 __all__ = ["Desk"]
 
+SLICE = 10
+"""So many states are shown in a row: while they are, a thread of the host may be waiting for the interpreter."""
+
 
 class Desk(Loop):
     """Shows cells, and runs what serves them."""
@@ -34,6 +37,8 @@ class Desk(Loop):
         self.crew = Crew(me)
         self.at_once: Callable[..., None] | None = None
         """Has `fn(desk, *args)` called as soon as this thread has done what it does now; set by who runs it."""
+        self.in_a_while: Callable[..., None] | None = None
+        """The same, once the host's threads have had the interpreter for themselves for a moment."""
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -57,8 +62,14 @@ class Desk(Loop):
         self.me.later(lambda: self.me.later(partial(self._choose, cell)))  # they serve by then
 
     def draw(self, cell: Cell) -> None:
-        """What has happened in a cell becomes facts."""
-        self.me.later(partial(self._draw, cell))
+        """What has happened in a cell becomes facts; of very much only a part now, and the rest in a while."""
+        self.me.later(partial(self._draw, cell, SLICE))
+
+    def catch_up(self) -> None:
+        """What has happened in all cells becomes facts, all of it."""
+        for cell in list(self._cells.values()):
+            if cell.shown:
+                self.me.later(partial(self._draw, cell))
 
     def open(self, cell: Cell, waiter: Waiter, event: Event) -> None:
         """A compress call: put its question to those who serve now."""
@@ -118,8 +129,8 @@ class Desk(Loop):
     def _choose(self, cell: Cell) -> None:
         cell.choose(self._roster.of(cell.sid))
 
-    def _draw(self, cell: Cell) -> None:
-        """One state a turn, so that each can be seen."""
+    def _draw(self, cell: Cell, left: int | None = None) -> None:
+        """One state a turn, so that each can be seen; so many at most before the host has its turn (None: all)."""
         with cell.lock:
             cell.posted = False
             shown = cell.shown.popleft() if cell.shown else None
@@ -133,8 +144,10 @@ class Desk(Loop):
             self.me.send(message)
         if not state.active:
             self._end(cell)
+        elif more and left == 1 and self.in_a_while is not None:
+            self.in_a_while(_draw_now, cell)
         elif more:
-            self.me.later(partial(self._draw, cell))
+            self.me.later(partial(self._draw, cell, None if left is None else left - 1))
 
     def _end(self, cell: Cell) -> None:
         if self._cells.pop(cell.sid, None) is not None:

@@ -6,8 +6,10 @@ identity what is new in it.  The host gets the dicts that the engine itself has 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
+from engines.loop.policy import Accept, Verdict
 from engines.messages import Messages, thaw
 
 from .guard import unmarked
@@ -18,15 +20,27 @@ Rows = list[dict[str, Any]]
 
 
 class Exchange:
-    """The latest answer of one engine.  `lends`: its dicts may be handed on, for it keeps none of them.
+    """The latest call of one engine.  `lends`: its dicts may be handed on, for it keeps none of them.
 
-    The engine's thread gives, the loop's judges, the host's takes; each value is set as a whole.
+    The host's thread prepares and takes, the engine's works, the loop's judges; each value is set as a whole.
     """
 
     def __init__(self, *, lends: bool) -> None:
         self._lends = lends
+        self._ready: tuple[Messages, Rows] | None = None  # a list, and dicts for the engine to work on
         self._bare: tuple[Messages, Messages] | None = None  # a list, and the same without marks
         self._given: tuple[Messages, Rows] | None = None  # an answer, and the engine's own list
+        self._judged: tuple[Messages, Messages, Verdict] | None = None  # an answer, to what, and what it is worth
+        self._accept: Accept | None = None
+
+    def prepare(self, messages: Messages) -> None:
+        """Thaw what the engine is about to be asked: whoever has just frozen it is quickest, and has to wait anyway."""
+        self._ready = (messages, messages.thaw())
+
+    def rows(self, messages: Messages) -> Rows:
+        """Dicts of its own for the engine."""
+        ready, self._ready = self._ready, None
+        return ready[1] if ready is not None and ready[0] is messages else messages.thaw()
 
     def bare(self, messages: Messages) -> Messages:
         """The same without the host's marks; of one list the same rows every time."""
@@ -41,17 +55,38 @@ class Exchange:
         self._given = (answer, done) if self._lends and type(done) is list else None
         return answer
 
+    def judging(self, accept: Accept) -> Accept:
+        """`accept`, for the loop; what has been judged already is not judged again."""
+        self._accept, self._judged = accept, None
+
+        def judge(answer: Messages, before: Messages) -> Verdict:
+            known = self._judged
+            if known is not None and known[0] is answer and known[1] is before:
+                return known[2]
+            return accept(answer, before)
+
+        return judge
+
+    def foresee(self, answer: Messages, before: Messages) -> None:
+        """Judge it where it was made: on the dataspace's thread other conversations would have to wait for that."""
+        if self._accept is not None:
+            with suppress(Exception):  # it is raised again where it is dealt with
+                self._judged = (answer, before, self._accept(answer, before))
+
     def thaw(self, messages: Messages) -> Rows:
         """Fresh dicts and lists for the host; what the engine has made itself is given away once."""
-        given, self._given, self._bare = self._given, None, None
+        given = self._given
+        self.forget()
         if given is None:
             return messages.thaw()
         answer, done = given
-        own = {id(row): made for row, made in zip(answer, done, strict=True) if type(made) is dict}
-        if len(own) < len(done) or len(set(map(id, done))) < len(done):
-            return messages.thaw()  # something is in it twice, and would be the same to the host
+        if len(set(map(id, done))) < len(done) or not all([type(made) is dict for made in done]):
+            return messages.thaw()  # something is in it twice and would be the same to the host, or is no plain dict
+        if messages is answer:
+            return done
+        own = {id(row): made for row, made in zip(answer, done, strict=True)}
         return [own.pop(id(row), None) or thaw(row) for row in messages]
 
     def forget(self) -> None:
         """Nobody will come for it any more."""
-        self._given = self._bare = None
+        self._ready = self._bare = self._given = self._judged = None

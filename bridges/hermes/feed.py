@@ -30,11 +30,9 @@ class Feed(Live):
     def turn_started(self, turn: Turn) -> str | None:
         """A turn of this agent begins; returns what is to go with the user's message."""
         self.refresh()
-        cell = turn.cell = self.begun()
+        cell = self._begin_turn(turn)
         if cell is None:
             return None
-        self.turn = turn.turn
-        cell.say(TurnStarted(cell.sid, turn.turn, text=turn.text))
         aides = self.aides
         if aides is None:
             return None
@@ -45,10 +43,24 @@ class Feed(Live):
         """If a turn was begun on this thread and is nobody's yet, it is ours; for a word with it, it is too late."""
         turn = claim_turn(self, self.host_id)
         if turn is not None:
-            cell = turn.cell = self.begun()
-            self.turn = turn.turn
-            if cell is not None:
-                cell.say(TurnStarted(cell.sid, turn.turn, text=turn.text))
+            self._begin_turn(turn)
+
+    def _begin_turn(self, turn: Turn) -> Cell | None:
+        self._cut_short()
+        cell = turn.cell = self.begun()
+        self.turn = turn.turn
+        if cell is not None:
+            cell.say(TurnStarted(cell.sid, turn.turn, text=turn.text))
+        return cell
+
+    def _cut_short(self) -> None:
+        """A turn that the host has given up, as after an error of the provider, has an end of which nobody tells."""
+        if self.turn is not None:
+            self.turn_ended(self.turn, completed=False, interrupted=False)
+
+    def _end(self, reason: str) -> None:
+        self._cut_short()
+        super()._end(reason)
 
     def turn_ended(self, turn: str, *, completed: bool, interrupted: bool, text: str = "") -> None:
         """A turn is over; what it was offered and did not take is dropped."""
@@ -71,7 +83,7 @@ class Feed(Live):
 
     def delegated(self, turn: Turn, child: Any, task: str) -> None:
         """This agent has handed work to the agent of another seat."""
-        cell, theirs = self.cell, child.begun()
+        cell, theirs = self.cell, child.cell
         if cell is None or cell is not turn.cell or theirs is None:
             return
         theirs.happen(SessionDescribed(theirs.sid, parent=cell.sid))

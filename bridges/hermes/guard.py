@@ -15,9 +15,10 @@ from typing import Any, Literal
 from engines.loop.policy import Accept, Verdict, strict
 from engines.messages import Messages, Row
 from engines.transcript import (
+    Changed,
     Problem,
     bridge_neighbours,
-    check,
+    check_against,
     current_user,
     drop_orphans,
     drop_unknown,
@@ -69,24 +70,26 @@ def judge(
         if whole is None:
             return Verdict(None, "rows are left out, and nothing sums them up")
         answer, mended = whole, _sent_as_said(unmarked(whole), before)
-        found = _problems(mended, before)
+        changed = Changed.between(mended, before)
+        found = _problems(mended, before, changed)
         mended_of = "; ".join(map(str, found[:3]))
         if found:
             mended = _sent_as_said(mend(mended, before, wording), before)
             if not _used(answer, mended):
                 return Verdict(None, "nothing of the list could be used" if len(answer) else "the list is empty")
-            found = _problems(mended, before)
+            changed = Changed.between(mended, before)
+            found = _problems(mended, before, changed)
         if found:
             return Verdict(None, "; ".join(map(str, found[:3])))
-        useless = _useless_summary(mended, before, wording, quotes=fell_back())
+        useless = _useless_summary(mended, before, changed, wording, quotes=fell_back())
         return Verdict(None, useless) if useless else Verdict(mended, mended_of)
 
     return repair
 
 
-def _problems(rows: Messages, before: Messages) -> tuple[Problem, ...]:
+def _problems(rows: Messages, before: Messages, changed: Changed) -> tuple[Problem, ...]:
     """What is wrong with an answer."""
-    report = check(rows, before)
+    report = check_against(rows, before, changed)
     # The built-in says in a system message of the list that there was a compaction; that is meant to be.
     return (
         *report.errors,
@@ -137,12 +140,6 @@ def _sent_as_said(rows: Messages, before: Messages) -> Messages:
     said = [(row[SENT], row.get("content")) for row in before if SENT in row]
     changed = {id(row) for row in sent if (row[SENT], row.get("content")) not in said}
     return Messages.of([row.without(SENT) if id(row) in changed else row for row in rows]) if changed else rows
-
-
-def _put_in(rows: Messages, before: Messages) -> list[Row]:
-    """The rows that are not the very ones of `before`."""
-    known = set(map(id, before))
-    return [row for row in rows if id(row) not in known]
 
 
 def _only_added(rows: Messages, before: Messages) -> bool:
@@ -231,9 +228,11 @@ def _used(answer: Messages, mended: Messages) -> bool:
     return any(_identity(row) in given for row in mended)
 
 
-def _useless_summary(rows: Messages, before: Messages, wording: Wording, *, quotes: bool) -> str:
+def _useless_summary(
+    rows: Messages, before: Messages, changed: Changed, wording: Wording, *, quotes: bool
+) -> str:
     """Why a summary that was put in says nothing; empty where it says something, or there is none."""
-    for row in _put_in(rows, before):
+    for row in changed.put:
         text = text_of(row)
         if not (is_foreign_summary(row) or wording.merged_summary(text)) or _was_said(text, before):
             continue
@@ -246,7 +245,7 @@ def _useless_summary(rows: Messages, before: Messages, wording: Wording, *, quot
             return "the summary holds nothing but thoughts"
         if wording.request in body[:1000]:
             return "the summary repeats the request for one"
-        if not quotes and _echoes(body, before, rows, wording):
+        if not quotes and _echoes(body, rows, changed, wording):
             return "the summary repeats the messages instead of summing them up"
     return ""
 
@@ -258,9 +257,10 @@ def _was_said(text: str, before: Messages) -> bool:
     )
 
 
-def _echoes(body: str, before: Messages, after: Messages, wording: Wording) -> bool:
+def _echoes(body: str, after: Messages, changed: Changed, wording: Wording) -> bool:
     """Whether most of a summary stands word for word in the messages it is for."""
-    gone = _put_in(before, after)
+    shortened = {row.get("tool_call_id") for row in changed.put if row.get("role") == "tool"}  # and then summed up
+    gone = [row for row in changed.gone if row.get("tool_call_id", ...) not in shortened]
 
     def texts() -> Iterator[str]:
         # Requests are quoted, and what an earlier summary said is said again.

@@ -176,10 +176,12 @@ def _tool_wanted(
     return {"action": "block", "message": why} if why else None
 
 
-def _request(turn_id: str = "", request_messages: Any = (), **_told: Any) -> None:
+def _request(
+    turn_id: str = "", request_messages: Any = (), conversation_history: Any = (), api_mode: str = "", **_told: Any
+) -> None:
     aides = _aides(turn_id)
-    if aides is not None:
-        aides.request(request_messages)
+    if aides is not None:  # a provider with a form of its own gets the same messages in that form
+        aides.request(request_messages if api_mode in {"", "chat_completions"} else conversation_history)
     watch_requests(False)
 
 

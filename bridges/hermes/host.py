@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["auxiliary", "base_class", "compression", "config_path", "home", "load_config", "resolve_threshold"]
+__all__ = ["auxiliary", "base_class", "compression", "config_path", "home", "load_config", "redact", "resolve_threshold"]
 
 
 def base_class() -> type[Any]:
@@ -46,3 +46,9 @@ def config_path() -> Path:
 def home() -> Path:
     """The home that is current on this thread."""
     return Path(import_module("hermes_constants").get_hermes_home())
+
+
+def redact(text: str) -> str:
+    """The text without what the host takes for a secret, whatever its user has set for his own logs."""
+    found: str = import_module("agent.redact").redact_sensitive_text(text, force=True, redact_url_credentials=True)
+    return found

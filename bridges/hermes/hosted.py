@@ -101,6 +101,7 @@ class Hosted(Forward):
             if done is None or asked.messages == done:
                 self.declined = True
                 return None
+            self.exchange.foresee(done, asked.messages)
             return done
 
         def boot(me: Facet) -> None:
@@ -140,7 +141,7 @@ class Hosted(Forward):
 
     def _compressed(self, before: Messages, focus: str | None) -> Messages | None:
         """What its `compress` gave, frozen; None: it aborted.  All on this thread, for what it gives is its own too."""
-        done = self.compress(before.thaw(), focus)
+        done = self.compress(self.exchange.rows(before), focus)
         return None if self.aborted else self.exchange.freeze(done, before)
 
     def take_over(self) -> None:

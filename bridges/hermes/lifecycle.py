@@ -77,7 +77,10 @@ class Sessions(Place):
         self.session.update({name: told[name] for name in ("platform", "model") if told.get(name)})
         boundary = told.get("boundary_reason") == "compression"
         if not boundary and self.cell is not None and self.host_id and session_id not in {"", self.host_id}:
-            self._end(RESET)  # something else begins, without a reset
+            self.drop_offer()  # something else begins, without a reset: what was reckoned for the old one counts no more
+            self.own.reset()
+            self.told = {}
+            self._end(RESET)
         self.ending, self.final = False, ""
         if self.cell is None:
             self._note_parent()

@@ -1,7 +1,7 @@
 """Settings and engines that change while an agent lives.
 
-The file is looked at when a turn begins, for its time and size only; when those are others, it is read.  What follows
-from it counts from then on: budget, guard, deadlines, and who compacts.  The conversation goes on, and so do its
+The file is looked at when a turn begins and before it is decided whether to compact, for its time and size only; when
+those are others, it is read.  What follows from it counts from then on: budget, guard, deadlines, and who compacts.  The conversation goes on, and so do its
 counters: an engine that comes is told what the one before it knew.
 """
 
@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from .builtin import KIND as BUILTIN
 from .builtin import configured, retune
+from .cell import Cell
 from .fields import FIELDS
 from .host import config_path
 from .hosted import Hosted
@@ -30,6 +32,8 @@ _CARRIED = (
 )
 """Readings and counters that an engine takes over from the one before it."""
 
+SETTLING = 2.0  # seconds that a compaction waits for engines that are about to be changed
+
 log = logging.getLogger(__name__)
 
 
@@ -38,6 +42,7 @@ class Live(Sessions):
 
     _file: Path | None = None
     _stamp: tuple[int, int, int] | None = None
+    _pending: Event | None = None  # a change of engines that the dataspace is about to make
 
     def make(self, told: Mapping[str, Any]) -> None:
         """Read the settings, remember when they were written, and make the engines."""
@@ -57,6 +62,14 @@ class Live(Sessions):
             self._changed(self.configuration())
         except Exception:
             log.exception("the changed settings could not be taken over; the ones before go on")
+
+    def ready(self) -> Cell | None:
+        """The conversation, before a compaction: with the settings of now, and with their engines if those come soon."""
+        self.refresh()
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.wait(SETTLING)
+        return self.begun()
 
     def engage(
         self,
@@ -162,7 +175,10 @@ class Live(Sessions):
         come = self.kinds if anew else tuple(kind for kind in self.kinds if kind not in before)
         gone = tuple(cell.names[kind] for kind in before if kind not in self.kinds)
 
+        pending = self._pending = Event()
+
         def done() -> None:
+            pending.set()
             self._forget_others()
             if then is not None:
                 then()

@@ -112,7 +112,8 @@ def available() -> tuple[Observer, ...]:
 def observer(name: str) -> Observer | None:
     """The observer of that name, ours or (with a dot in the name) a module of somebody else's; None: there is none."""
     found = next((one for one in available() if one.name == name), None)
-    return Observer(name, "", name) if found is None and "." in name else found
+    theirs = "." in name and ":" not in name  # with a colon it is a class, and a context engine
+    return Observer(name, "", name) if found is None and theirs else found
 
 
 def wanted(names: Iterable[str]) -> tuple[Observer, ...]:

@@ -203,7 +203,7 @@ class Place:
                 )
             return verdict
 
-        return told
+        return hosted.exchange.judging(told)
 
     def _new_cell(self) -> Cell:
         length, threshold = self.budget()

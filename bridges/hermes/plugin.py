@@ -25,3 +25,6 @@ def register(ctx: Any) -> None:
     from .snapshots_command import register_snapshots  # noqa: PLC0415 - likewise
 
     register_snapshots(ctx)
+    from .telemetry_end import register_end  # noqa: PLC0415 - likewise
+
+    register_end(ctx)

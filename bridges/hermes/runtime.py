@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     from .desk import Desk
@@ -23,8 +24,11 @@ __all__ = ["Runtime", "current_runtime", "running", "shut_down"]
 MOST_STARTS = 3
 """How often a runtime that has died is replaced in one process."""
 
-BATCH = 100
+BATCH = 20
 """How many calls are done in a row."""
+
+PAUSE = 0.001
+"""Seconds from the bell to the work: by then the host's call has returned, and no longer needs the interpreter."""
 
 T = TypeVar("T")
 Call = tuple[Callable[..., object], tuple[Any, ...]] | None
@@ -53,7 +57,7 @@ class Runtime:
     @property
     def alive(self) -> bool:
         """Whether what is asked of it will be done."""
-        return not self.dead and self._thread.is_alive()
+        return not self.dead
 
     def soon(self, fn: Callable[..., object], *args: Any) -> None:
         """Have `fn(desk, *args)` run on the dataspace's thread, in the order of these calls; never waits, never raises."""
@@ -62,6 +66,11 @@ class Runtime:
         elif not self.dead:
             self._calls.append((fn, args))
             self._ring()
+
+    def in_a_while(self, fn: Callable[..., object], *args: Any) -> None:
+        """Like `soon`, also on the dataspace's thread: not now, but after a pause."""
+        self._calls.append((fn, args))
+        self._ring()
 
     def at_once(self, fn: Callable[..., object], *args: Any) -> None:
         """Like `soon`, by somebody who waits for it; on the dataspace's thread: as soon as it has done what it does now."""
@@ -83,13 +92,17 @@ class Runtime:
 
         def call(desk: Desk) -> None:
             try:
+                desk.catch_up()
                 results.append(fn(desk, *args))
             except Exception as error:  # noqa: BLE001 - it is raised where somebody waits
                 errors.append(error)
             finally:
                 done.set()
 
-        self.soon(call)
+        if threading.get_ident() == self._ident:
+            call(cast("Desk", self.desk))
+        else:
+            self.at_once(call)
         if not done.wait(seconds):
             raise TimeoutError(f"the dataspace did not answer within {seconds:g} s")
         if errors:
@@ -132,13 +145,18 @@ class Runtime:
         async with open_dataspace() as ds:
             self.desk = Desk(ds.actor("loop"))
             keep_time(self.desk)
-            self.desk.at_once = self.at_once
+            self.desk.at_once, self.desk.in_a_while = self.at_once, self.in_a_while
             self._ident = threading.get_ident()
             self._token = trio.lowlevel.current_trio_token()
             while not self._ended:
-                await trio.to_thread.run_sync(self._bell.get, abandon_on_cancel=True, limiter=limiter)
+                await trio.to_thread.run_sync(self._listen, abandon_on_cancel=True, limiter=limiter)
                 self._rung = False  # before the line is looked at: what comes from now on rings again
                 self._drain()
+
+    def _listen(self) -> None:
+        """Wait for the bell, in a thread of its own."""
+        self._bell.get()
+        time.sleep(PAUSE)
 
     def _drain(self) -> None:
         """Do what is asked for, in order; a long line in pieces, so that others have their turn."""
@@ -197,6 +215,8 @@ def running() -> Runtime | None:
 def _forget() -> None:
     """As in a forked child: the thread is the parent's, and the lock may have been held by a thread that is not here."""
     global _current, _starts, _guard
+    if _current is not None:
+        _current.dead = True
     _current, _starts, _guard = None, 0, threading.Lock()
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SHOWN", "engines", "facts", "skills", "status", "table"]
 
-WIDTH, MOST = 160, 40  # characters of a line, lines of facts
+WIDTH, MOST = 240, 40  # characters of a line, lines of facts
 CLASSES = {
     **{name: cls for name, cls in f.FACTS.items() if cls not in f.MESSAGES},
     "Crashed": Crashed,

@@ -133,6 +133,7 @@ def _finalized(session_id: str = "", new_session_id: str = "", old_session_id: s
 
 def _reset(session_id: str = "", new_session_id: str = "", old_session_id: str = "", **_told: Any) -> None:
     _follows(old_session_id, new_session_id or session_id)
+    settle()
 
 
 def _follows(old: str, new: str) -> None:

@@ -54,6 +54,7 @@ class Verdicts(Feed):
 
     def should_compress(self, tokens: Any) -> bool:
         """Whether to compact now."""
+        self.refresh()
         cell = self.begun()
         hosted = self.in_charge()
         if cell is None:
@@ -71,6 +72,7 @@ class Verdicts(Feed):
 
     def defers(self, tokens: Any) -> bool:
         """Whether a rough estimate is to wait for a real reading."""
+        self.refresh()
         self.begun()
         self.drop_offer()
         self.estimate = _number(tokens, 0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Hashable, Mapping
 from functools import partial
-from types import FunctionType, MethodType
+from types import BuiltinMethodType, FunctionType, MethodType
 from typing import Any
 
 import attrs
@@ -75,8 +75,8 @@ class Forms:
         of = self.of
         if cls is partial:
             return self._once(lambda value: (cls, of(value.func), of(value.args), *map(of, value.keywords.items())))
-        if cls is MethodType:
-            return self._once(lambda value: (cls, value.__qualname__, of(value.__self__)))
+        if cls in (MethodType, BuiltinMethodType):
+            return self._once(lambda value: (cls, value.__module__, value.__qualname__, of(value.__self__)))
         if cls is FunctionType:
             return self._fresh(lambda value: (cls, value.__qualname__, value.__module__, *map(of, _closed_over(value))))
         return None

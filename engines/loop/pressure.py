@@ -38,12 +38,15 @@ def read_usage(sid: str, seq: int, usage: Mapping[str, Any], estimate: int | Non
     if prompt is None and all(count is None for count in counts.values()):
         return None
     response = usage.get("response_id")
+    side_prompt, side_completion = _beside(usage, prompt, counts["completion"])
     return Usage(
         sid,
         seq,
         prompt=prompt,
         estimated=estimated or usage.get("estimated") is True,
         response_id=response if isinstance(response, str) else None,
+        side_prompt=side_prompt,
+        side_completion=side_completion,
         **counts,
     )
 
@@ -51,6 +54,23 @@ def read_usage(sid: str, seq: int, usage: Mapping[str, Any], estimate: int | Non
 def same_response(one: Usage | None, other: Usage) -> bool:
     """Whether both are readings of one response, told twice."""
     return one is not None and one.response_id is not None and one.response_id == other.response_id
+
+
+def _beside(usage: Mapping[str, Any], prompt: int | None, completion: int | None) -> tuple[int | None, int | None]:
+    """What the provider's own steps have read and written: all its `iterations` less what the report itself counts."""
+    steps = usage.get("iterations")
+    if not isinstance(steps, (list, tuple)):
+        return None, None
+    told = [
+        read
+        for step in steps
+        if isinstance(step, Mapping) and (read := read_usage("", 0, {**step, "iterations": None}))
+    ]
+    side = (
+        sum(one.prompt or 0 for one in told) - (prompt or 0),
+        sum(one.completion or 0 for one in told) - (completion or 0),
+    )
+    return (max(0, side[0]), max(0, side[1])) if told else (None, None)
 
 
 def _first(usage: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:

@@ -1,6 +1,31 @@
-"""Skills: which are whole in context, which were pruned, and what follows for the work that rests on them."""
+"""Skills: which are whole in context, which were pruned, and what follows for the work that rests on them.
 
-from .revise import needed, revise
+`scan` and `revise` are pure functions over message lists.  `step` is the state machine of one conversation's skills: it
+decides which load brings a text and which tool has to wait.  `Book` keeps those states for any thread, and `skills` is
+the engine that shows them as facts and revises compactions.
+"""
+
+from .actor import skills
+from .book import Book
+from .deliver import delivered
+from .ledger import Ledger, rows_of, view
+from .policy import LOOKING, SkillPolicy
+from .revise import revise
 from .scan import Entry, scan
+from .step import Stepped, step
 
-__all__ = ["Entry", "needed", "revise", "scan"]
+__all__ = [
+    "LOOKING",
+    "Book",
+    "Entry",
+    "Ledger",
+    "SkillPolicy",
+    "Stepped",
+    "delivered",
+    "revise",
+    "rows_of",
+    "scan",
+    "skills",
+    "step",
+    "view",
+]

@@ -15,12 +15,13 @@ from .block import without_block
 from .scan import SKILLS_KEY
 from .wording import without_sections
 
-__all__ = ["OWN_HEADING", "added_summary", "cleared", "placed", "without_words"]
+__all__ = ["OWN_HEADING", "added_summary", "cleared", "is_added", "placed", "without_words"]
 
 _FOREIGN_END = "--- END OF CONTEXT SUMMARY"
 OWN_HEADING = "## Skills no longer in context"
 """What our compressor says of skills by itself; the sections say it better."""
 
+_ADDED = {"skills": True}
 _INTRO = "Earlier messages, pruned (compaction 0, 0 messages). This is background, not a request."
 
 
@@ -57,7 +58,7 @@ def added_summary(rows: Sequence[Mapping[str, Any]], words: str) -> list[Mapping
     """The rows with a summary of our own in front, for a compaction that made none."""
     at = next((at for at, row in enumerate(rows) if role_of(row) not in SYSTEM_ROLES), len(rows))
     made: list[Mapping[str, Any]] = [
-        {"role": "user", "content": seal(f"{_INTRO}\n{words}"), SUMMARY_KEY: {"skills": True}, SYNTHETIC_KEY: True}
+        {"role": "user", "content": seal(f"{_INTRO}\n{words}"), SUMMARY_KEY: dict(_ADDED), SYNTHETIC_KEY: True}
     ]
     following = rows[at:]
     if following and is_bridge(following[0]) and role_of(following[0]) == "user":
@@ -65,6 +66,11 @@ def added_summary(rows: Sequence[Mapping[str, Any]], words: str) -> list[Mapping
     if following and role_of(following[0]) == "user":
         made.append(bridge("assistant"))
     return [*rows[:at], *made, *following]
+
+
+def is_added(row: Mapping[str, Any]) -> bool:
+    """Whether this row is a summary that was added here."""
+    return row.get(SUMMARY_KEY) == _ADDED
 
 
 def _body(summary: str) -> str:

@@ -252,6 +252,9 @@ def same(entry: Entry, known: Mapping[Key, Entry]) -> Entry:
         return entry
     names = {entry.name, entry.called}
     alike = [one for one in known.values() if one.file == entry.file and names & {one.name, one.called}]
+    if not alike and entry.file is not None:  # a linked file is where its skill is
+        owners = {one.path for one in known.values() if one.file is None and names & {one.name, one.called}}
+        return evolve(entry, path=owners.pop()) if len(owners) == 1 else entry
     if len({one.path for one in alike}) != 1 or alike[0].path is None:
         return entry
     return evolve(entry, path=alike[0].path, sha256=entry.sha256 or alike[0].sha256, name=alike[0].name)

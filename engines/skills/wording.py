@@ -26,7 +26,10 @@ __all__ = [
     "marker",
     "notice",
     "plain_marker",
+    "pruned_now",
     "read_marker",
+    "reload_first",
+    "reload_warning",
     "sections",
     "superseded",
     "updated",
@@ -117,6 +120,27 @@ def superseded(name: str, sha256: str) -> str:
     )
 
 
+def pruned_now(names: Sequence[str]) -> str:
+    """What goes with a user's message while something is pruned."""
+    return f"[Skills pruned from context: {', '.join(names)}. {RULE}]"
+
+
+def reload_first(names: Sequence[str], tool: str) -> str:
+    """Why a tool has to wait, and what to do."""
+    return (
+        f"{tool} was not run. {_lost(names)} Reload first, in a step of its own, with {_calls(names)}; then go over what"
+        f" you concluded since the text was lost, derive it anew from the skill, and call {tool} again if it is still right."
+    )
+
+
+def reload_warning(names: Sequence[str]) -> str:
+    """The same said beside a tool's result, where nothing was held back."""
+    return (
+        f"[Skills: {_lost(names)} Before you go on, reload with {_calls(names)}, and derive anew what you concluded since"
+        " the text was lost.]"
+    )
+
+
 def sections(states: Iterable[tuple[str, str]], required: Sequence[str]) -> str:
     """Both sections: a label and its state for every skill, and the labels of those that the task at hand needs."""
     lines = [LOADED, *(f"- {label}: {_STATES[state]}" for label, state in states), RULE, REQUIRED]
@@ -155,6 +179,22 @@ def without_sections(text: str) -> str:
             inside = False
             kept.append(line)
     return "\n".join(kept)
+
+
+def _lost(names: Sequence[str]) -> str:
+    return (
+        f"The text of {', '.join(names)}, which the current task rests on, was lost when the context was compacted: what you"
+        " remember of it is not to be relied on."
+    )
+
+
+def _calls(names: Sequence[str]) -> str:
+    calls = []
+    for label in names:
+        name, _, file = label.partition(" file=")
+        more = f", file_path={file!r}" if file else ""
+        calls.append(f"{SKILL_TOOL}(name={name!r}{more})")
+    return ", ".join(calls)
 
 
 def _line(text: str | None) -> str:

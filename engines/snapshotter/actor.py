@@ -246,5 +246,5 @@ def _said(error: Exception) -> str:
     """What went wrong, for people: the system's words where there are some, never a secret."""
     from ..compressor.redact import redact  # noqa: PLC0415 - where nothing goes wrong nobody needs it
 
-    text = (error.strerror or "") if isinstance(error, OSError) else str(error)
+    text = str((error.strerror if isinstance(error, OSError) else None) or error)
     return f"{type(error).__name__}: {redact(text)}" if text else type(error).__name__

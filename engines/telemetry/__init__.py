@@ -4,7 +4,7 @@
 exports the same facts as OpenTelemetry spans and metrics; it needs the extra `otel`.
 """
 
-from .engine import Telemetry, telemetry
+from .engine import Exporter, Telemetry, telemetry
 from .kinds import BRAIN_LEAST, KINDS, LOCAL_LEAST
 from .log import EpisodicLog
 from .place import NoBrainError, brain_log, local_log
@@ -15,6 +15,7 @@ __all__ = [
     "KINDS",
     "LOCAL_LEAST",
     "EpisodicLog",
+    "Exporter",
     "NoBrainError",
     "Telemetry",
     "brain_log",

@@ -175,7 +175,9 @@ def _whole(value: Any) -> int:
 
 
 def _readings(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: told[name] for name in _READ if type(told.get(name)) is int}
+    return {name: told[name] for name in _READ if type(told.get(name)) is int} | {
+        "estimated": told.get("estimated") is True
+    }
 
 
 def _add(sums: Sums, past: Past) -> None:

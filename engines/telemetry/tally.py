@@ -55,7 +55,10 @@ class Sums:
         self.peak = peak
 
     def read(self, usage: Usage) -> None:
-        """Count one response."""
+        """Count one response; an estimate is nothing that a provider has counted."""
+        self.peak = max(self.peak, usage.prompt or 0)
+        if usage.estimated:
+            return
         self.responses += 1
         self.prompt += usage.prompt or 0
         self.completion += usage.completion or 0
@@ -64,7 +67,6 @@ class Sums:
         self.reasoning += usage.reasoning or 0
         self.side_prompt += usage.side_prompt or 0
         self.side_completion += usage.side_completion or 0
-        self.peak = max(self.peak, usage.prompt or 0)
 
 
 NAMES = tuple(attribute.name for attribute in fields(Sums))

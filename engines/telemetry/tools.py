@@ -14,22 +14,21 @@ __all__ = ["arguments", "ends_of", "failed", "hook_call", "is_hook", "label", "o
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SUBJECTS = (
-    *("file_path", "path", "notebook_path", "new_path", "filename", "file", "directory"),
     *(
+        "file_path",
+        "notebook_path",
+        "new_path",
+        "filename",
+        "file",
         "command",
         "cmd",
         "script",
-        "url",
-        "uri",
         "pattern",
         "query",
-        "name",
-        "skill",
-        "goal",
-        "task",
-        "prompt",
-        "action",
+        "url",
+        "uri",
     ),
+    *("path", "directory", "name", "skill", "goal", "task", "prompt", "action", "raw"),
 )
 """What a call is about, in the order in which it is looked for; `raw` is what a host could not read itself."""
 

@@ -1,6 +1,6 @@
 """Pure functions over chat messages: what is in them, what belongs together, what is wrong and how to mend it."""
 
-from .check import Code, Problem, Report, check, collides, neighbours, system_rows
+from .check import Changed, Code, Problem, Report, check, check_against, collides, neighbours, system_rows
 from .groups import Group, groups
 from .marks import (
     SUMMARY_END,
@@ -30,6 +30,7 @@ __all__ = [
     "SUMMARY_KEY",
     "SYNTHETIC_KEY",
     "Call",
+    "Changed",
     "Code",
     "Group",
     "Merged",
@@ -40,6 +41,7 @@ __all__ = [
     "call_id",
     "calls_of",
     "check",
+    "check_against",
     "collides",
     "current_user",
     "drop_orphans",

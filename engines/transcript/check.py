@@ -18,7 +18,7 @@ from .marks import current_user, merged_summary
 from .rows import ROLES, SYSTEM_ROLES, call_id, call_ids, role_of
 from .tokens import estimate_tokens
 
-__all__ = ["Code", "Problem", "Report", "check", "collides", "neighbours", "system_rows"]
+__all__ = ["Changed", "Code", "Problem", "Report", "check", "check_against", "collides", "neighbours", "system_rows"]
 
 Code = Literal[
     "not_json", "empty", "unknown_role", "orphan_result", "missing_result", "no_user",
@@ -55,16 +55,38 @@ class Report:
         return "; ".join(map(str, self.errors + self.faults)) or "no problem"
 
 
+@frozen
+class Changed:
+    """The rows of a list that are not the very ones of another, and those of the other that are not in it."""
+
+    put: tuple[Row, ...]
+    gone: tuple[Row, ...]
+
+    @classmethod
+    def between(cls, rows: Messages, before: Messages) -> Changed:
+        """Compare by identity alone: an equal row that is another object counts as changed."""
+        known, kept = set(map(id, before)), set(map(id, rows))
+        put = tuple([row for row in rows if id(row) not in known])
+        return cls(put, tuple([row for row in before if id(row) not in kept]))
+
+
 def check(messages: Iterable[Any], before: Iterable[Any] | None = None) -> Report:
     """Look for everything that is wrong with `messages`, by itself and as an answer to `before`."""
     try:
         rows = Messages.of(messages)
     except NotJSONError as error:
         return Report((Problem("not_json", error.row, f"not plain JSON: {error}"),))
-    origin = None if before is None else Messages.of(before)
-    request = current_user(rows)
-    was = None if origin is None else current_user(origin)
-    return Report(tuple(_errors(rows, request, was)), tuple(_faults(rows, origin, request, was)))
+    if before is None:
+        request = current_user(rows)
+        return Report(tuple(_errors(rows, request, None)), tuple(_alternation(rows, Messages())))
+    origin = Messages.of(before)
+    return check_against(rows, origin, Changed.between(rows, origin))
+
+
+def check_against(rows: Messages, before: Messages, changed: Changed) -> Report:
+    """The same for two lists and what has changed between them."""
+    request, was = current_user(rows), current_user(before)
+    return Report(tuple(_errors(rows, request, was)), tuple(_faults(rows, before, changed, request, was)))
 
 
 def system_rows(messages: Sequence[Row]) -> int:
@@ -97,57 +119,54 @@ def _errors(rows: Messages, request: int | None, was: int | None) -> Iterator[Pr
     for at, row in enumerate(rows):
         if row.get("role") not in ROLES:  # whatever a frozen row holds can be looked up
             yield Problem("unknown_role", at, f"no provider knows the role {row.get('role')!r}")
-    for group in torn(rows):
-        if group.orphan:
-            yield Problem(
-                "orphan_result", group.start, f"the result {call_id(rows[group.start])!r} has no call before it"
-            )
-        elif not group.open:
-            named = ", ".join(map(repr, group.missing))
-            yield Problem("missing_result", group.start, f"no result follows for the call {named}")
+    for at, calls in torn(rows):
+        if calls:
+            yield Problem("missing_result", at, f"no result follows for the call {', '.join(map(repr, calls))}")
+        else:
+            yield Problem("orphan_result", at, f"the result {call_id(rows[at])!r} has no call before it")
     if was is not None and request is None:
         yield Problem("no_user", None, "no message of the user is left")
 
 
-def _faults(rows: Messages, before: Messages | None, request: int | None, was: int | None) -> Iterator[Problem]:
-    yield from _alternation(rows, before or Messages())
-    if before is None:
-        return
+def _faults(
+    rows: Messages, before: Messages, changed: Changed, request: int | None, was: int | None
+) -> Iterator[Problem]:
+    yield from _alternation(rows, before)
     if rows[: system_rows(rows)] != before[: system_rows(before)]:
         yield Problem("system_changed", 0, "the system message is not what it was")
     if request is not None and was is not None and rows[request] is not before[was]:
         yield from _current_user(rows, before, request, was)
     yield from _open_calls(rows, before)
-    if not _smaller(rows, before):
+    if not _smaller(rows, before, changed):
         size, limit = estimate_tokens(rows), estimate_tokens(before)
         yield Problem("not_smaller", None, f"about {size:,} tokens, no less than the {limit:,} before")
 
 
-def _smaller(rows: Messages, before: Messages) -> bool:
+def _smaller(rows: Messages, before: Messages, changed: Changed) -> bool:
     """Whether `rows` take fewer tokens; rows that are in both need not be estimated for that."""
-    known, kept = set(map(id, before)), set(map(id, rows))
-    if len(known) < len(before) or len(kept) < len(rows):  # one row twice: nothing cancels out so simply
+    if len(rows) - len(changed.put) != len(before) - len(changed.gone):  # a row stands in one of them twice
         return estimate_tokens(rows) < estimate_tokens(before)
-    put = estimate_tokens([row for row in rows if id(row) not in known])
-    gone = [row for row in before if id(row) not in kept]
-    least = sum([len(text) for row in gone if type(text := row.get("content")) is str]) // 4
-    return put < least or put < estimate_tokens(gone)
+    put = estimate_tokens(changed.put)
+    least = sum([len(text) for row in changed.gone if type(text := row.get("content")) is str]) // 4
+    return put < least or put < estimate_tokens(changed.gone)
 
 
 def _alternation(rows: Messages, before: Messages) -> Iterator[Problem]:
-    spoken = [(at, row) for at, row in enumerate(rows) if row.get("role") not in SYSTEM_ROLES]
-    if spoken and role_of(spoken[0][1]) != "user":
-        first = next((role_of(row) for row in before if role_of(row) not in SYSTEM_ROLES), "user")
-        if first == "user":
-            yield Problem(
-                "first_role", spoken[0][0], f"the conversation begins with a message of role {role_of(spoken[0][1])!r}"
-            )
     known: frozenset[Pair] | None = None
-    for (_, one), (at, other) in pairwise(spoken):
-        if collides(one, other):
+    last, said = None, ""
+    for at, row in enumerate(rows):
+        role = row.get("role")
+        if role in SYSTEM_ROLES:
+            continue
+        if last is None and role != "user":
+            first = next((role_of(row) for row in before if role_of(row) not in SYSTEM_ROLES), "user")
+            if first == "user":
+                yield Problem("first_role", at, f"the conversation begins with a message of role {role_of(row)!r}")
+        if role == said and last is not None and collides(last, row):
             known = neighbours(before) if known is None else known
-            if collides(one, other, known):
-                yield Problem("alternation", at, f"a second {role_of(other)} message in a row")
+            if collides(last, row, known):
+                yield Problem("alternation", at, f"a second {role_of(row)} message in a row")
+        last, said = row, role
 
 
 def _current_user(rows: Messages, before: Messages, now: int, was: int) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ a result is *missing* one, and a group that is missing some at the very end of t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -42,16 +42,23 @@ def groups(messages: Sequence[Mapping[str, Any]]) -> tuple[Group, ...]:
     )
 
 
-def torn(messages: Sequence[Mapping[str, Any]]) -> tuple[Group, ...]:
-    """Only the groups that are not whole: orphans, and those that are missing results, open or not."""
-    end = len(messages)
-    return tuple(
-        [
-            Group(start, stop, orphan, missing, bool(missing) and stop == end)
-            for start, stop, orphan, missing in _cuts(messages)
-            if orphan or missing
-        ]
-    )
+def torn(messages: Iterable[Mapping[str, Any]]) -> list[tuple[int, tuple[str, ...]]]:
+    """The rows that begin a group which is not whole and not open, with the ids that it is missing; none: an orphan."""
+    found: list[tuple[int, tuple[str, ...]]] = []
+    start, wanted = 0, list[str]()  # the latest row with calls, and which of them have no result yet
+    for at, row in enumerate(messages):
+        answered = call_id(row)
+        if answered is not None and answered in wanted:
+            wanted.remove(answered)
+            continue
+        if wanted:
+            found.append((start, tuple(wanted)))
+            wanted = []
+        if answered is not None:
+            found.append((at, ()))
+        elif row.get("role") == "assistant":
+            start, wanted = at, list(call_ids(row))
+    return found
 
 
 def open_calls(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

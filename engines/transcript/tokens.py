@@ -29,11 +29,10 @@ def estimate_row(row: Mapping[str, Any]) -> int:
     """Estimate one message; a frozen row remembers the answer."""
     if type(row) is not Row:
         return _estimate(row)
-    try:
-        return row.memo  # type: ignore[no-any-return]
-    except AttributeError:
-        row.memo = tokens = _estimate(row)
-        return tokens
+    known: int | None = getattr(row, "memo", None)
+    if known is None:
+        row.memo = known = _estimate(row)
+    return known
 
 
 def estimate_text(text: str) -> int:
@@ -51,7 +50,7 @@ def _estimate(row: Mapping[str, Any]) -> int:
         tokens += images_in(content) * IMAGE_TOKENS
     else:
         size = 0
-    for call in calls_of(row):
+    for call in calls_of(row) if "tool_calls" in row or "function_call" in row else ():
         size += _bytes(call.id) + _bytes(call.name) + _bytes(call.arguments)
         tokens += _CALL
     for key in _SENT:

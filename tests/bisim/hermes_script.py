@@ -74,7 +74,7 @@ def draw(seed: int, *, record: bool = False, most: int = 40) -> Script:
         system=dice.random() < 0.2,
     )
     rows: Rows = [{"role": "system", "content": "You help with parcels."}] if setup.system else []
-    begin = Step("append", _append([*rows, *_beginning(dice)]))
+    begin = Step("append", _append([*rows, *_beginning(dice, setup.first)]))
     return Script(seed, setup, (begin, *(_step(dice, record=record) for _ in range(dice.randint(8, most - 1)))))
 
 
@@ -174,16 +174,15 @@ def _append(rows: Rows) -> Callable[[Side], None]:
     return lambda side: side.append(rows)
 
 
-def _beginning(dice: random.Random) -> Rows:
-    if dice.random() < 0.15:
-        return _burst(dice, before=dice.randint(0, 2))
+def _beginning(dice: random.Random, first: int) -> Rows:
+    if dice.random() < 0.15:  # nothing follows what is protected but one request and what comes of it
+        return [*[_user(dice, 10), _assistant(dice, 10), _assistant(dice, 200)][:first], *_burst(dice)]
     return [row for _ in range(dice.randint(6, 14)) for row in _some(dice)]
 
 
-def _burst(dice: random.Random, before: int = 0) -> Rows:
+def _burst(dice: random.Random) -> Rows:
     """A request, answered by one message with many calls, and all their results: there is nothing after it."""
-    rows = [row for _ in range(before) for row in (_user(dice, 10), _assistant(dice, 10))]
-    return [*rows, _user(dice, dice.choice([10, 200])), *_round(dice, dice.randint(4, 9))]
+    return [_user(dice, dice.choice([10, 200])), *_round(dice, dice.randint(4, 9))]
 
 
 def _some(dice: random.Random) -> Rows:

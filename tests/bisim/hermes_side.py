@@ -45,6 +45,8 @@ class Report:
     strikes: int = 0
     misread: bool = False
     forgets: bool = False
+    plateau: bool = False
+    threshold: int = 0
 
 
 class Side:
@@ -62,8 +64,11 @@ class Side:
         self.sessions = 0
         self.conversations = 0
         self.bound = True
+        self.known: dict[int, str] = {}
+        """What stands for each conversation behind the engine, by the conversation's number."""
         self.share = 0.0
         """The share of the window that the host has set by hand; 0: it has not."""
+        self.readings: list[int] = []
         self.turn = ""
         self.turns = 0
         self.report = Report()
@@ -100,6 +105,11 @@ class Side:
         """A response, with what its provider reports."""
         prompt = report.get("prompt_tokens")
         self.report.misread = "input_tokens" in report and prompt is None
+        if type(prompt) is int and prompt > 0:
+            self.readings.append(prompt)
+        latest = self.readings[-3:]
+        self.report.threshold = self.engine.threshold_tokens
+        self.report.plateau = len(latest) == 3 and max(latest) - min(latest) <= max(latest) / 100
         self.call("update_from_response", dict(report))
 
     def asks(self, tokens: int) -> tuple[Any, ...]:
@@ -171,14 +181,15 @@ class Side:
             told["memory_context"] = memory
         try:
             done = engine.compress(given, **told)
-        except (Exception, KeyboardInterrupt) as error:
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - as above
             report.raised.append(f"compress: {type(error).__name__}")
             done = None
         finally:
             self.model.meanwhile = None
             self.model.caught.set()
             self.model.settle()
-            self.after_compress()
+            if meanwhile is not None or self.model.mood == "interrupted":
+                self.after_compress()  # it may be over before the engine is
         report.late = self.conversations != conversation
         report.changed = given != report.before
         report.done = None if done is None or done is given else copy.deepcopy(done)
@@ -189,7 +200,7 @@ class Side:
         if drop:
             self.call("should_defer_preflight_to_real_usage", 0)  # the host goes on
         elif done is not None and not report.aborted and done != report.before and done:
-                self._take(given, done)
+            self._take(given, done)
 
     def _take(self, given: Rows, done: Rows) -> None:
         """The host takes it over."""

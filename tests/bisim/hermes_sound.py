@@ -12,56 +12,59 @@ from engines.transcript import check, text_of
 from tests.bisim.hermes_side import Report, Rows
 from tests.bisim.hermes_summary import USELESS
 
-__all__ = ["NAMES", "problems", "summed_up", "weaknesses"]
+__all__ = ["NAMES", "PLATEAU", "problems", "summed_up", "weaknesses"]
 
 _BY_CODE = {
     "orphan_result": "orphans a result",
-    "missing_result": "orphans a call",
     "open_call_cut": "cuts off an open call",
     "not_smaller": "grows the list",
     "current_user_changed": "merges or loses the request",
     "no_user": "merges or loses the request",
 }
 RULE = "breaks a transcript rule"
+PLATEAU = "waits for a size that is not reported"
 NAMES = (
-    "raises", RULE, *dict.fromkeys(_BY_CODE.values()),
+    "raises",
+    RULE,
+    *dict.fromkeys(_BY_CODE.values()),
     "counts a compaction by hand as a strike",
     *(f"takes a summary: {mood}" for mood in USELESS),
     "goes on in another session",
     # found later, each with a test of its own
-    "drops rows and puts in no summary", "counts what the host has dropped", "misreads a report",
+    "drops rows and puts in no summary",
+    "counts what the host has dropped",
+    "misreads a report",
     "forgets the threshold that the host has set",
-    "keeps the mark of stored rows", "sends what is not said any more",
-)  # fmt: skip
+    PLATEAU,
+)
 """Every weakness, as it is counted."""
 SUMMARY = "[CONTEXT COMPACTION"
 
 
 def weaknesses(report: Report, strikes: int, *, verifies: bool) -> set[str]:
     """What was unsound in a step of the built-in; `strikes` and `verifies` are its counter and its mark after it."""
-    return set(_found(report, strikes, verifies))
+    signs = {
+        "raises": bool(report.raised),
+        "misreads a report": report.misread,
+        "forgets the threshold that the host has set": report.forgets,
+        PLATEAU: report.plateau,
+    }
+    found = {name for name, seen in signs.items() if seen}
+    if report.before is not None:
+        found.update(_of_a_compaction(report, report.before, strikes, verifies))
+    return found
 
 
-def _found(report: Report, strikes: int, verifies: bool) -> Iterator[str]:
-    if report.raised:
-        yield "raises"
-    if report.misread:
-        yield "misreads a report"
-    if report.forgets:
-        yield "forgets the threshold that the host has set"
-    if report.before is None:
-        return
+def _of_a_compaction(report: Report, before: Rows, strikes: int, verifies: bool) -> Iterator[str]:
     if report.changed and not report.late:
         yield RULE
     if report.manual and (strikes > report.strikes or (report.taken and verifies)):
         yield "counts a compaction by hand as a strike"
     if report.late and report.done is not None:
         yield "goes on in another session"
-    done = report.done
-    if done is None or report.aborted or done == report.before:
+    if report.done is None or report.aborted or report.done == before:
         return
-    for code in problems(done, report.before):
-        yield _BY_CODE.get(code, code if code in NAMES else RULE)
+    yield from (_BY_CODE.get(code, RULE) for code in problems(report.done, before))
     if report.made and not summed_up(report):
         yield "drops rows and puts in no summary"
     if report.made and report.dropped:
@@ -78,10 +81,10 @@ def problems(done: Rows, before: Rows) -> list[str]:
         found.remove("system_changed")  # that is meant to be
     found += _naive(done, before)
     if any("_db_persisted" in row for row in done):
-        found.append("keeps the mark of stored rows")
+        found.append("stored_mark")
     sent = [(row["api_content"], row.get("content")) for row in before if "api_content" in row]
     if any("api_content" in row and (row["api_content"], row.get("content")) not in sent for row in done):
-        found.append("sends what is not said any more")
+        found.append("stale_sidecar")
     return found
 
 
@@ -104,8 +107,7 @@ def _naive(done: Rows, before: Rows) -> Iterator[str]:
                 open_calls.remove(row["tool_call_id"])
             elif row.get("tool_call_id") not in known:
                 yield "orphan_result"
-        for call in row.get("tool_calls") or ():
-            open_calls.append(call.get("id"))
+        open_calls.extend(call.get("id") for call in row.get("tool_calls") or ())
 
 
 def _strays(row: dict[str, Any], rows: Rows) -> bool:

@@ -64,7 +64,7 @@ def ten_crossings(stage: Stage, name: str, heard: Heard) -> Seen:
         return Say("done", prompt=20_000)
 
     with Model(decide=decide) as model:
-        stage.configure(model.url, {"engines": [f"tests.hermes_adapter.bad:{name}"], "deadline": 0.3, "patience": 0.2})
+        stage.configure(model.url, {"engines": [f"tests.hermes_adapter.bad:{name}"], "deadline": 3, "patience": 1})
         before = len(threads())
         heard.texts.clear()
         agent = stage.agent(model.url)
@@ -108,7 +108,7 @@ def ten_crossings(stage: Stage, name: str, heard: Heard) -> Seen:
 def main(root: str, out: str, *names: str) -> None:
     """Play the scenes."""
     sys.addaudithook(_loopback_only)
-    faulthandler.dump_traceback_later(240, exit=True)
+    faulthandler.dump_traceback_later(580, exit=True)
     real = time.monotonic
     time.monotonic = lambda: real() + _shift[0]
     heard = Heard()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import sys
 import threading
@@ -257,45 +258,52 @@ def refused(stage: Stage) -> Seen:
     with Model([Refusal(401, "no such key")] * 20) as model:
         stage.configure(model.url, WATCHED)
         agent = stage.agent(model.url)
-        talk(agent, [])
+        talk(agent, [], "One.")
+        model.script = iter(())
+        talk(agent, [], "Two.")
         return {"heard": heard(stage, f.TurnStarted, f.TurnEnded)}
 
 
 @scene
 def changed_settings(stage: Stage) -> Seen:
     """D12: threshold, engine, guard and observers change in the file while an agent lives."""
-    with Model([Say("One.", prompt=50_000)]) as model:
-        stage.configure(model.url, {"observers": []}, compression={"threshold": 0.8})
+
+    def configure(dataspace: Any, threshold: float) -> None:
+        stage.configure(model.url, dataspace, compression={"threshold": threshold})
+        path = stage.home / "config.yaml"
+        config = json.loads(path.read_text(encoding="utf-8"))
+        config["model"]["context_length"] = 200_000
+        path.write_text(json.dumps(config), encoding="utf-8")
+
+    def budget() -> list[Any]:
+        return [engine.threshold_tokens, *(fact.threshold for fact in stage.facts(f.Budget, sid=sid))]
+
+    with Model([reading(stage, 165_000)]) as model:
+        configure({"observers": []}, 0.8)
         agent = stage.agent(model.url)
         engine, sid = agent.context_compressor, stage.sid(agent)
-        rows = talk(agent, history(30, 900), "One.")["rows"]
-        before = {"threshold": engine.threshold_tokens, "count": engine.compression_count, "usage": _usage(stage, sid)}
-        model.script = iter([Say("Two.", prompt=50_000)])
-        rows, _prompt = agent._compress_context(rows, "", approx_tokens=50_000, force=True)
-        first = [fact.by for fact in stage.compressed(agent)]
-        stage.configure(model.url, {**WATCHED, "engines": ["compressor"]}, compression={"threshold": 0.75})
-        rows = talk(agent, [*history(60, 2000), *rows], "Two.")["rows"]
-        model.script = iter([reading(stage, 60_000)])
-        last = talk(agent, [*history(60, 2000), *rows], "Three.")
-        return {
-            "before": before,
-            "first": first,
+        rows = talk(agent, history(), "One.")["rows"]
+        seen: Seen = {"first": [fact.by for fact in stage.compressed(agent)], "budgets": [budget()]}
+        configure({"observers": [], "guard": "record"}, 0.75)
+        model.script = iter([Say("Two.", prompt=140_000)])
+        rows = talk(agent, rows, "Two.")["rows"]
+        seen["guard"] = engine.get_status()["guard"]
+        seen["budgets"].append(budget())
+        seen["kept"] = [engine.compression_count, engine.last_prompt_tokens]
+        configure({**WATCHED, "engines": ["compressor"]}, 0.75)
+        model.script = iter([reading(stage, 155_000)])
+        last = talk(agent, [*history(150, 5000), *rows], "Three.")
+        return seen | {
             "then": [fact.by for fact in stage.compressed(agent)],
-            "serving": [fact.engine for fact in stage.facts(f.Serving)],
-            "budget": [fact.threshold for fact in stage.facts(f.Budget, sid=sid)],
-            "count": engine.compression_count,
-            "sid": [sid, stage.sid(agent)],
             "asks": [fact.ask for fact in stage.compressed(agent)],
+            "serving": [fact.engine for fact in stage.facts(f.Serving, sid=sid)],
+            "same": sid == stage.sid(agent),
             "summaries": len(model.summaries),
-            "heard": sorted({type(fact).__name__ for fact in HEARD}),
-            "aides": len(MADE),
+            "heard": [fact.text for fact in HEARD if isinstance(fact, f.TurnStarted)],
+            "told": told(sid)[0],
             "completed": last["completed"],
             "status": engine.get_status(),
         }
-
-
-def _usage(stage: Stage, sid: str) -> list[Any]:
-    return [fact.prompt for fact in stage.facts(f.Usage, sid=sid)]
 
 
 @scene
@@ -306,7 +314,7 @@ def swapped(stage: Stage) -> Seen:
         agent = stage.agent(model.url)
         rows = talk(agent)["rows"]
         by = [fact.by for fact in stage.compressed(agent)]
-        said = [answer(raw, acts=True) for raw in ("", "swap builtin compressor", "engines", f"unplug {NAME}")]
+        said = [answer(raw, acts=True) for raw in ("swap builtin compressor", "engines", f"unplug {NAME}")]
         model.script = iter([reading(stage, 61_000)])
         talk(agent, [*history(60, 2000), *rows], "Go on.")
         return {

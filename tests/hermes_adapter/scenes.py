@@ -295,6 +295,59 @@ def smaller_window(stage: Stage) -> Seen:
 
 
 @scene
+def small_summary_model(stage: Stage) -> Seen:
+    """The summary model holds less than the threshold; the host lowers that, and then the user switches models."""
+    seen: Seen = {}
+    for engine in ("dataspace", "compressor"):
+        with Model([reading(stage, 160_000), Say("Well.", prompt=30_000), reading(stage, 120_000)]) as model:
+            stage.configure(model.url, engine=engine)
+            config = json.loads((stage.home / "config.yaml").read_text())
+            config["model"]["context_length"] = 200_000
+            config["auxiliary"]["compression"]["context_length"] = 100_000
+            (stage.home / "config.yaml").write_text(json.dumps(config))
+            agent = stage.agent(model.url)
+            compressor = agent.context_compressor
+            budgets = [compressor.threshold_tokens]
+            rows = talk(agent, history(40, 8000))["rows"]
+            budgets.append(compressor.threshold_tokens)
+            compressor.update_model(
+                model="scripted-too",
+                context_length=200_000,
+                base_url=model.url,
+                api_key=KEY,
+                provider="custom",
+                api_mode="",
+            )
+            budgets.append(compressor.threshold_tokens)
+            published = [] if engine == "compressor" else stage.facts(f.Budget, sid=stage.sid(agent))
+            result = talk(agent, [*rows, *history(20, 4000)[1:]], "Go on.")
+            seen[engine] = view(stage, agent, model, result)
+            seen[engine] |= {"budgets": budgets, "published": [fact.threshold for fact in published]}
+    return seen
+
+
+@scene
+def cut_off(stage: Stage) -> Seen:
+    """A server that takes 41,000 tokens and no more, whatever it is sent, and does not say so."""
+    long = stage.root / "long.txt"
+    long.write_text("a long line of parcels and letters\n" * 400, encoding="utf-8")
+
+    def decide(request: dict[str, Any]) -> Say:
+        if any("[CONTEXT COMPACTION" in str(row.get("content")) for row in request["messages"]):
+            return Say("done", prompt=20_000)
+        at = sum(row["role"] == "tool" for row in request["messages"])
+        lines = {"path": str(long), "offset": 1 + at}  # the host does not read the same lines again and again
+        return Say("Reading on.", (Call("read_file", lines),), 40_950 + at % 3)
+
+    with Model(decide=decide) as model:
+        stage.configure(model.url)
+        agent = stage.agent(model.url)
+        seen = view(stage, agent, model, talk(agent, history(24, 5000)))
+        seen["budget"] = [(fact.context_length, fact.threshold) for fact in stage.facts(f.Budget, sid=stage.sid(agent))]
+        return seen
+
+
+@scene
 def two_agents(stage: Stage) -> Seen:
     """Two agents at once in one process, one session id, and a copy of one of their engines."""
     with Model() as model:

@@ -1,0 +1,155 @@
+"""`hermes-dataspace snapshots`: what earlier sessions knew, as `/context-bridge` in a session has it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+from attrs import frozen
+
+from engines.snapshotter import FOLDER, Entry, SnapshotError, SnapshotStore, restored
+from engines.snapshotter.telling import DEFAULT_TOKENS, chosen, line_of, resumable, shown
+from engines.telemetry import resolve_profile
+
+from .enabling import hermes_home
+from .errors import BadInput, RunFailed
+from .options import tokens
+from .session import reason_of
+from .terminal import ascii_json, clean
+
+__all__ = ["snapshots_command"]
+
+
+@click.group("snapshots")
+def snapshots_command() -> None:
+    """Look at what sessions knew when they were compacted, reset or ended, and bring it back."""
+
+
+@frozen
+class _Place:
+    """Whose snapshots are meant, and how to say what is found."""
+
+    store: SnapshotStore
+    as_json: bool
+
+    def say(self, text: str, /, **told: Any) -> int:
+        """Print a text, or with --json what is told, and where that is."""
+        if self.as_json:
+            where = {"profile": self.store.profile, "directory": str(self.store.directory)}
+            click.echo(ascii_json({**where, **told}))
+        else:
+            for line in text.splitlines():
+                click.echo(clean(line))
+        return 0
+
+    def meant(self, wanted: str | None) -> Entry:
+        """The snapshot that is meant: a list number, the beginning of an id, or the newest.  Raises `BadInput`."""
+        entries = self.store.list()
+        found = chosen(entries, wanted) if wanted else resumable(entries)
+        if found is None:
+            raise BadInput(f"there is no snapshot of profile {self.store.profile} in {self.store.directory}")
+        return found
+
+
+def _placed(command: Callable[..., int]) -> Callable[..., int]:
+    """The options that say whose snapshots are meant, and what goes wrong as an error of the command."""
+
+    @click.option("--home", metavar="DIR", help="The home they are in.  [default: HERMES_HOME, else ~/.hermes]")
+    @click.option("--profile", metavar="NAME", help="The profile they are of.  [default: that of the home]")
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+    @wraps(command)
+    def placed(home: str | None, profile: str | None, as_json: bool, **more: Any) -> int:
+        try:
+            return command(place=_Place(_store(home, profile), as_json), **more)
+        except SnapshotError as error:
+            raise BadInput(str(error)) from None
+        except OSError as error:
+            raise RunFailed(f"the snapshots cannot be reached: {reason_of(error)}") from None
+
+    return placed
+
+
+@snapshots_command.command("list")
+@_placed
+def list_command(place: _Place) -> int:
+    """List them, the newest first; one that cannot be read is marked [CORRUPT]."""
+    entries = place.store.list()
+    lines = [line_of(entry, number) for number, entry in enumerate(entries, 1)]
+    head = f"profile {place.store.profile}, {place.store.directory}"
+    return place.say("\n".join([f"{head}: {len(entries)}", *lines]), snapshots=[_told(entry) for entry in entries])
+
+
+@snapshots_command.command("show")
+@click.argument("id_", metavar="ID")
+@_placed
+def show_command(id_: str, place: _Place) -> int:
+    """Show one whole; ID is a number of the list, or the beginning of an id."""
+    entry = place.meant(id_)
+    snapshot = place.store.load(entry.id)
+    return place.say(f"{entry.path}\n{shown(snapshot)}", id=entry.id, path=str(entry.path), snapshot=snapshot.as_json())
+
+
+@snapshots_command.command("restore")
+@click.argument("id_", metavar="[ID]", required=False)
+@click.option("--tokens", "most", type=tokens, default=DEFAULT_TOKENS, metavar="N", show_default=True, help="At most.")
+@_placed
+def restore_command(id_: str | None, most: int, place: _Place) -> int:
+    """Print what a model is told of one, to be given to a session; without an ID that of the newest."""
+    entry = place.meant(id_)
+    text = restored(place.store.load(entry.id), most)
+    return place.say(text, id=entry.id, path=str(entry.path), text=text)
+
+
+@snapshots_command.command("clear")
+@click.argument("id_", metavar="ID|all")
+@_placed
+def clear_command(id_: str, place: _Place) -> int:
+    """Remove one, or all of the profile."""
+    removed = place.store.clear() if id_ == "all" else place.store.clear(place.meant(id_).id)
+    return place.say(f"removed: {removed}", removed=removed)
+
+
+def _store(home: str | None, profile: str | None) -> SnapshotStore:
+    """The store that is meant.  A profile of the host has a home of its own, where no home is given.  Raises `BadInput`."""
+    if profile is not None and not profile.strip():
+        raise BadInput("--profile is empty; give the name of a profile, such as default")
+    base = hermes_home(home)
+    if home is None:
+        named = profile if profile is not None else None if os.environ.get("HERMES_HOME", "").strip() else _active(base)
+        base = _home_of(base, named)
+    return SnapshotStore(base.absolute() / FOLDER, profile or resolve_profile(os.environ, base.absolute()))
+
+
+def _active(base: Path) -> str | None:
+    """The profile that the host works in where nothing else is said: the name in a file of its home."""
+    try:
+        return (base / "active_profile").read_text(encoding="utf-8").strip()[:100] or None
+    except (OSError, ValueError):
+        return None
+
+
+def _home_of(base: Path, profile: str | None) -> Path:
+    """The home of a profile beside or below this one, if it has one; otherwise this one."""
+    root = base.parent.parent if base.parent.name == "profiles" else base
+    if profile is None:
+        return base
+    if profile == "default":
+        return root
+    there = root / "profiles" / profile
+    return there if there.parent == root / "profiles" and there.name == profile != ".." and there.is_dir() else base
+
+
+def _told(entry: Entry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "session_id": entry.session_id,
+        "reason": entry.reason,
+        "timestamp": entry.timestamp,
+        "path": str(entry.path),
+        "corrupt": entry.corrupt,
+        **({"problem": entry.problem} if entry.problem else {}),
+    }

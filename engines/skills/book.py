@@ -1,0 +1,124 @@
+"""The ledgers of all conversations, stepped by whoever has news, on whichever thread.
+
+A host's threads step a ledger to answer at once, the dataspace's thread when something is told there.  A lock makes that
+one sequence, and every step is kept in `shown` until the dataspace's thread has made its facts stand, in order.  Nothing
+here waits, and nothing here knows an event loop.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from attrs import evolve, frozen
+
+from ..facts import SkillLoaded
+from .events import Event
+from .ledger import Ledger
+from .policy import SkillPolicy
+from .step import Stepped, step
+
+__all__ = ["Book", "Shown"]
+
+
+@frozen
+class Shown:
+    """A ledger whose facts are to stand (None: the conversation is over), and the messages to send with it."""
+
+    sid: str
+    ledger: Ledger | None
+    said: tuple[SkillLoaded, ...] = ()
+
+
+class Book:
+    """All ledgers; `policy` is the one for conversations that have none of their own.
+
+    `post` is called, on the thread that stepped, when there is something to show and nobody has been asked to come yet.
+    """
+
+    def __init__(self, policy: SkillPolicy | None = None) -> None:
+        self.policy = policy or SkillPolicy()
+        self.post: Callable[[], object] | None = None
+        self._lock = threading.Lock()
+        self._ledgers: dict[str, Ledger] = {}
+        self._policies: dict[str, SkillPolicy] = {}
+        self._hosts: set[str] = set()
+        self._shown: deque[Shown] = deque()
+        self._posted = False
+
+    def open(self, sid: str, policy: SkillPolicy | None = None, *, hosted: bool = False) -> None:
+        """Begin a ledger if there is none; `hosted`: a host tells of loads, requests and turns."""
+        with self._lock:
+            if sid not in self._ledgers:
+                self._ledgers[sid] = Ledger(sid, turns=hosted)
+            if hosted:
+                self._hosts.add(sid)
+            if policy is not None:
+                self._policies[sid] = policy
+
+    def policy_of(self, sid: str) -> SkillPolicy:
+        """The policy for a conversation."""
+        return self._policies.get(sid, self.policy)
+
+    def hosted(self, sid: str) -> bool:
+        """Whether a host steps this ledger on its own threads."""
+        return sid in self._hosts
+
+    def ledger(self, sid: str) -> Ledger | None:
+        """What is known of a conversation's skills."""
+        return self._ledgers.get(sid)
+
+    def step(self, sid: str, event: Event) -> Stepped:
+        """Have something happen; a conversation that is not known, or over, has no skills and says nothing."""
+        with self._lock:
+            ledger = self._ledgers.get(sid)
+            if ledger is None:
+                return Stepped(Ledger(sid))
+            stepped = step(ledger, event, self.policy_of(sid))
+            self._ledgers[sid] = stepped.ledger
+            changed = stepped.said or evolve(stepped.ledger, events=ledger.events) != ledger
+            if changed:
+                self._shown.append(Shown(sid, stepped.ledger, stepped.said))
+        if changed:
+            self._ask()
+        return stepped
+
+    def rule(self, sid: str, policy: SkillPolicy) -> None:
+        """Another policy for a conversation from now on."""
+        with self._lock:
+            if sid in self._ledgers:
+                self._policies[sid] = policy
+
+    def close(self, sid: str) -> None:
+        """The conversation is over; its facts go."""
+        with self._lock:
+            if self._ledgers.pop(sid, None) is None:
+                return
+            self._policies.pop(sid, None)
+            self._hosts.discard(sid)
+            self._shown.append(Shown(sid, None))
+        self._ask()
+
+    def take(self) -> tuple[Shown, ...]:
+        """What is to be shown by now, in order."""
+        with self._lock:
+            self._posted = False
+            taken = tuple(self._shown)
+            self._shown.clear()
+        return taken
+
+    def all(self) -> tuple[Ledger, ...]:
+        """Every ledger, for somebody who begins to show them."""
+        with self._lock:
+            return tuple(self._ledgers.values())
+
+    def _ask(self) -> None:
+        post = self.post
+        if post is None:
+            return
+        with self._lock:
+            if self._posted or not self._shown:
+                return
+            self._posted = True
+        post()

@@ -1,0 +1,195 @@
+"""What one conversation knows of its skills, as a value; `step` in `engines.skills.step` makes the next one.
+
+A skill is *unseen* from its load until its row has been seen: until then it counts neither as available nor as pruned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from attrs import evolve, field, frozen
+
+from ..facts import LoopInvalid, SkillAvailable, SkillPruned, SkillRequired, SkillTooLarge
+from .policy import SkillPolicy
+from .scan import Entry, Key
+
+__all__ = ["Decision", "Ledger", "Loss", "Outcome", "Skill", "entries_of", "evicted", "rows_of", "view"]
+
+State = Literal["available", "pruned", "unseen"]
+Outcome = Literal["loaded", "deduplicated", "updated", "reloaded"]
+
+
+@frozen
+class Skill:
+    """One skill of a conversation.
+
+    `used` is the number of the event that used it last; `loose` a hash that ignores blanks at the ends, which differ
+    between the ways in which a host brings a skill.
+    """
+
+    entry: Entry
+    state: State
+    used: int = 0
+    loose: str = ""
+
+    @property
+    def key(self) -> Key:
+        """What tells it from others."""
+        return self.entry.key
+
+
+@frozen
+class Decision:
+    """What became of a load; `text` is to take the place of its result (None: the result stays)."""
+
+    outcome: Outcome
+    text: str | None = None
+    sources: frozenset[str] = frozenset()
+
+
+@frozen
+class Loss:
+    """Reasoning rests on skills that were pruned by compaction `ask` (0: not known yet).
+
+    `blocks` counts the tools held back for it, `spent`: no more are; `told` says that the model has been told, `shown` that the texts stand in
+    a request which the model answers now.
+    """
+
+    ask: int
+    skills: tuple[Key, ...]
+    blocks: int = 0
+    spent: bool = False
+    told: bool = False
+    shown: bool = False
+
+
+@frozen
+class Ledger:
+    """All that is known.
+
+    `task` is the request at hand, `declared` what somebody says it needs, `touched` the skills loaded or used for it;
+    `running`: the model is at work on it.  `unloadable` could not be loaded again.  `turns`: somebody tells where requests begin.
+    `pending`: a compaction was taken over, and no request has been seen since; `look`: the next one is to be looked at.
+    """
+
+    sid: str
+    skills: tuple[Skill, ...] = ()
+    decisions: tuple[tuple[str, Decision], ...] = field(default=(), repr=False)
+    task: str = ""
+    declared: frozenset[str] = frozenset()
+    touched: tuple[Key, ...] = ()
+    running: bool = False
+    loss: Loss | None = None
+    unloadable: frozenset[Key] = frozenset()
+    events: int = 0
+    ask: int = 0
+    turns: bool = False
+    pending: bool = False
+    look: bool = False
+    request: str = field(default="", repr=False)
+    known: Any = field(default=None, eq=False, repr=False)  # the list that was looked at last
+
+    def skill(self, key: Key) -> Skill | None:
+        """The skill of this key."""
+        return next((skill for skill in self.skills if skill.key == key), None)
+
+    def with_skill(self, skill: Skill) -> Ledger:
+        """The ledger with this skill in place of the one of its key."""
+        if self.skill(skill.key) is None:
+            return evolve(self, skills=(*self.skills, skill))
+        return evolve(self, skills=tuple(skill if old.key == skill.key else old for old in self.skills))
+
+    @property
+    def required(self) -> tuple[Skill, ...]:
+        """The skills that the task at hand needs: what is declared, and what was loaded or used for it."""
+        return tuple(skill for skill in self.skills if skill.key in self.touched or named(skill, self.declared))
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The same by label, with what is declared and was never loaded."""
+        known = {name for skill in self.skills for name in _names(skill)}
+        labels = [skill.entry.label for skill in self.required]
+        return tuple(dict.fromkeys([*labels, *sorted(self.declared - known)]))
+
+    @property
+    def curious(self) -> bool:
+        """Whether the next request should be looked at."""
+        return (
+            self.pending or self.look or self.loss is not None or any(skill.state == "unseen" for skill in self.skills)
+        )
+
+
+def named(skill: Skill, names: frozenset[str]) -> bool:
+    """Whether one of these names means this skill."""
+    return bool(_names(skill) & names)
+
+
+def view(ledger: Ledger, policy: SkillPolicy) -> tuple[Any, ...]:
+    """The facts that stand; an unchanged fact is equal to the one before."""
+    sid = ledger.sid
+    facts: list[Any] = []
+    for skill in ledger.skills:
+        entry = skill.entry
+        told = (sid, entry.name, entry.sha256 or "", entry.path or "", entry.file)
+        if skill.state != "unseen":
+            facts.append((SkillAvailable if skill.state == "available" else SkillPruned)(*told))
+        if policy.each is not None and entry.tokens > policy.each:
+            facts.append(SkillTooLarge(*told[:3], tokens=entry.tokens, limit=policy.each))
+    facts += [SkillRequired(sid, ledger.task, label) for label in ledger.needs]
+    loss = ledger.loss
+    if loss is not None:
+        labels = [skill.entry.label for skill in ledger.skills if skill.key in loss.skills]
+        facts.append(LoopInvalid(sid, loss.ask, tuple(labels)))
+    return tuple(dict.fromkeys(facts))
+
+
+def entries_of(ledger: Ledger) -> tuple[Entry, ...]:
+    """The skills as entries, for a revision."""
+    return tuple(
+        evolve(skill.entry, state="available" if skill.state == "available" else "pruned") for skill in ledger.skills
+    )
+
+
+def evicted(ledger: Ledger, policy: SkillPolicy) -> frozenset[Key]:
+    """Which skills have to go so that the others keep to the total: those used longest ago, pinned and required never."""
+    if policy.total is None:
+        return frozenset()
+    there = [skill for skill in ledger.skills if skill.state != "pruned"]
+    size = sum(skill.entry.tokens for skill in there)
+    needed = {skill.key for skill in ledger.required}
+    gone: set[Key] = set()
+    for skill in sorted(there, key=lambda skill: skill.used):
+        if size <= policy.total:
+            break
+        if skill.key not in needed and not named(skill, policy.pinned) and skill.entry.source == "tool":
+            gone.add(skill.key)
+            size -= skill.entry.tokens
+    return frozenset(gone)
+
+
+def rows_of(ledger: Ledger, policy: SkillPolicy) -> tuple[dict[str, Any], ...]:
+    """One row a skill, for people: name, short hash, state, tokens, required, pinned."""
+    needed = {skill.key for skill in ledger.required}
+    return tuple(
+        {
+            "name": skill.entry.label,
+            "hash": (skill.entry.sha256 or "")[:12],
+            "state": skill.state,
+            "tokens": skill.entry.tokens,
+            "required": skill.key in needed,
+            "pinned": named(skill, policy.pinned),
+        }
+        for skill in ledger.skills
+    )
+
+
+def labels_of(ledger: Ledger, keys: Iterable[Key]) -> tuple[str, ...]:
+    """The labels of these skills."""
+    wanted = set(keys)
+    return tuple(skill.entry.label for skill in ledger.skills if skill.key in wanted)
+
+
+def _names(skill: Skill) -> set[str]:
+    entry = skill.entry
+    return {entry.label} if entry.file is not None else {entry.name, entry.called, entry.path or entry.name}
