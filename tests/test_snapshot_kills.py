@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,7 +55,7 @@ class Parent:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._process.communicate()
+        self._process.communicate(timeout=60)
 
     def fork(self, **asked: Any) -> int:
         """Fork a child; returns its pid."""
@@ -76,6 +77,7 @@ class Parent:
     def traced(self, n: int, *options: str) -> str:
         """Save snapshot `n` under strace; what strace has written."""
         pid = self.fork(what="stop", n=n)
+        wait_until_stopped(pid)
         out = self.folder.with_name("trace")
         command = ["strace", "-p", str(pid), "-o", str(out), *options]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
@@ -88,6 +90,15 @@ class Parent:
             os.kill(pid, signal.SIGCONT)
             tracer.wait(30)
         return out.read_text(encoding="utf-8", errors="replace")
+
+
+def wait_until_stopped(pid: int) -> None:
+    """Wait until a process has stopped itself; it is about to."""
+    for _ in range(10_000):
+        if Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "T":
+            return
+        time.sleep(0.001)
+    raise AssertionError(f"process {pid} does not stop")
 
 
 def numbers(folder: Path) -> list[int]:
@@ -117,6 +128,7 @@ def after_a_kill(folder: Path, before: list[int], n: int) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    """Where the snapshots are."""
     return tmp_path / "snapshots"
 
 

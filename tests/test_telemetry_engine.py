@@ -567,9 +567,9 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
 
     def run(first: int, sessions: int = 10_500) -> None:
         for number in range(first, first + sessions):
-            session = f.Session(f"s{number}", profile="fin")
+            session = f.Session(f"s{number:07}", profile="fin")
             happenings = [session, f.Budget(session.sid, 100, 80), f.ShouldCompress(session.sid, 1)]
-            happenings += [f.Usage(session.sid, at, prompt=at, response_id=f"{number}-{at}") for at in range(1, 6)]
+            happenings += [f.Usage(session.sid, at, prompt=at, response_id=f"{number:07}-{at}") for at in range(1, 6)]
             pruned = f.SkillPruned(session.sid, "tdd", "x")
             for fact in [*happenings, pruned, evolve(session, state="ended")]:
                 list(ledger.appeared(fact, 1.0))
@@ -579,13 +579,14 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         run(0)
+        run(100_000)
         before = tracemalloc.get_traced_memory()[0]
-        run(20_000)
+        run(200_000)
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
     assert 0 == ledger.sessions()
-    assert grown < 1_000_000
+    assert grown < 100_000
 
 
 # -- the queue --------------------------------------------------------------------------------------------------------

@@ -75,6 +75,7 @@ CLOSING = Closing()
 KINDS: Kinds = {
     "compressor": _made_by("engines.compressor", "compressor"),
     "skills": _made_by("engines.skills", "skills"),
+    "skills": _made_by("engines.skills", "skills"),
     "snapshotter": _snapshotter,
     "telemetry": _telemetry,
 }

@@ -21,7 +21,7 @@ from tests.skill_rows import body_of
 
 SCENES: dict[str, Callable[[Stage], Seen]] = {}
 TOOLSETS = ["file", "skills", "delegation", "context_engine"]
-SMALL, FULL = 20_000, 60_000  # prompts: far below the threshold, and above it
+SMALL, FULL = None, 60_000  # prompts: as they are, far below the threshold, and above it
 WATCHED = (f.SkillAvailable, f.SkillPruned, f.SkillRequired, f.LoopInvalid, f.SkillTooLarge)
 
 
@@ -46,12 +46,12 @@ def view_of(name: str, file: str | None = None) -> Call:
     return Call("skill_view", {"name": name, **({"file_path": file} if file else {})})
 
 
-def loading(name: str, prompt: int = SMALL, **more: Any) -> Say:
+def loading(name: str, prompt: int | None = SMALL, **more: Any) -> Say:
     """The model loads a skill."""
     return Say(f"I load {name}.", (view_of(name, **more),), prompt)
 
 
-def writing(stage: Stage, *names: str, prompt: int = SMALL, before: tuple[Call, ...] = ()) -> Say:
+def writing(stage: Stage, *names: str, prompt: int | None = SMALL, before: tuple[Call, ...] = ()) -> Say:
     """The model writes files, which acts on the world."""
     calls = tuple(Call("write_file", {"path": str(stage.root / name), "content": name}) for name in names)
     return Say("I write.", (*before, *calls), prompt)
@@ -64,7 +64,7 @@ class Reads:
         self.stage = stage
         self.count = 0
 
-    def __call__(self, rounds: int, last: int = SMALL) -> Iterator[Say]:
+    def __call__(self, rounds: int, last: int | None = SMALL) -> Iterator[Say]:
         """So many rounds; the last one reports a prompt of that size."""
         for at in range(rounds):
             self.count += 1
