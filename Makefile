@@ -61,7 +61,7 @@ cover: setup ## all tests, import layers among them, with branch coverage
 bench: setup ## cost against its floor and peers
 	$(BIN)/python -m benchmarks
 
-deep: setup ## many more examples, slow tests included
+deep: setup ## many more examples and schedules, slow tests included; most of an hour
 	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -o faulthandler_timeout=0
 
 mutants: setup ## faults that some test must notice; SEED=7 draws the same again

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 
 from attrs import field, frozen
 
-__all__ = ["Calls", "Memory", "Result", "Row", "Slice", "Times", "calls", "each", "settle", "weigh"]
+__all__ = ["Calls", "Memory", "Result", "Row", "Slice", "Surplus", "Times", "calls", "each", "settle", "weigh"]
 
 SLICE = 0.001
 """Seconds that one slice is to take, where an operation is not longer."""
@@ -115,6 +115,37 @@ class Times(Row):
         best, beside = min(mine), min(others)
         ratio = best / max(beside, self.grace)
         return Result(self.name, self.beside, "s", best, median(mine), beside, median(others), ratio, self.budget)
+
+
+@frozen
+class Surplus(Row):
+    """What one operation takes more than that of the reference on the clock, at most `allowance` seconds.
+
+    `make` builds both, as functions that do it once and return how many seconds it took.  What is judged is the
+    difference at `quantile` (the median), as a share of the allowance.
+    """
+
+    make: Callable[[], tuple[Callable[[], float], Callable[[], float]]]
+    allowance: float = field(kw_only=True)
+    quantile: float = field(default=0.5, kw_only=True)
+    rounds: int = field(default=60, kw_only=True)
+    varies: ClassVar[bool] = True
+
+    def measure(self) -> Result:
+        """Do both in turns."""
+        ours, theirs = self.make()
+        ours()
+        theirs()
+        gc.collect()
+        mine, others = [], []
+        for _ in range(self.rounds):
+            mine.append(ours())
+            others.append(theirs())
+        mine.sort()
+        others.sort()
+        at = min(int(self.rounds * self.quantile), self.rounds - 1)
+        ratio = (mine[at] - others[at]) / self.allowance
+        return Result(self.name, self.beside, "s", mine[0], mine[at], others[0], others[at], ratio, self.budget)
 
 
 def _number(run: Slice) -> int:

@@ -33,7 +33,7 @@ _token = re.compile(
 )
 _integer = re.compile(r"[+-]?\d+", re.ASCII)
 _float = re.compile(r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-_symbol = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
+_symbol = re.compile(r"[a-z][a-z0-9-]*")
 _escape = re.compile(r"\\(?:u\{([0-9a-fA-F]{1,6})\}|(.))", re.DOTALL)
 _simple_escapes = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 _constants = {"#t": True, "#f": False, "#nil": None, "#inf": math.inf, "#-inf": -math.inf}

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks import report, scenes, sessions
+from benchmarks import hosting, report, scenes, sessions
 from benchmarks.__main__ import ROWS, main, run
-from benchmarks.measure import Calls, Memory, Result, Row, Slice, Times, calls, each, settle, weigh
+from benchmarks.measure import Calls, Memory, Result, Row, Slice, Surplus, Times, calls, each, settle, weigh
 
 MANY = 2_000
 SAME = 1.05
@@ -165,6 +165,26 @@ def test_the_command_refuses_what_it_cannot_use(capsys: pytest.CaptureFixture[st
             main(["--only", given])
         assert refused.value.code == 2
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("quantile", "ratio"), [(0.5, 1.0), (0.99, 3.0)])
+def test_what_something_takes_more_is_a_share_of_what_it_may(quantile: float, ratio: float) -> None:
+    """At the median, or where 99 of 100 are quicker; the first time of each does not count."""
+    ours = iter([9.0, *[2.0] * 98, *[4.0] * 2])
+    row = Surplus("more", "less", 1.0, lambda: (lambda: next(ours), lambda: 1.0), 1.0, quantile, 100)
+    result = row.measure()
+    assert (result.ratio, result.best, result.beside_best) == (ratio, 2.0, 1.0)
+    assert result.met == (ratio <= 1.0)
+
+
+def test_without_the_host_its_rows_are_left_out_and_that_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line says why; with the host there is none."""
+    assert bool(hosting.SKIPPED) != bool(hosting.ROWS)
+    monkeypatch.setattr(hosting, "SKIPPED", "Hermes: not measured.")
+    run([], json=False) if False else main(["--only", "one more observer of 10,000|freezing them again", "--json"])
+    assert "Hermes" not in capsys.readouterr().out
 
 
 def test_every_row_has_a_name_of_its_own() -> None:

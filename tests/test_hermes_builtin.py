@@ -16,10 +16,10 @@ from bridges.hermes.builtin import builtin, configured
 from bridges.hermes.fields import FIELDS
 from bridges.hermes.third import EngineNotFoundError, third_party
 from engines import facts as f
+from tests.bisim.hermes_summary import SummaryModel
 from tests.hermes_adapter.desk import FAKE, Engines, commit, conversation, facts
 from tests.hermes_adapter.fakes import Fake
 from tests.hermes_adapter.fixtures import engines
-from tests.hermes_adapter.pair import SummaryModel
 
 __all__ = ["engines"]
 

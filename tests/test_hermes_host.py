@@ -75,6 +75,22 @@ def texts(rows: list[Seen]) -> list[Any]:
     return [(row["role"], row.get("content"), row.get("tool_calls")) for row in rows if row["role"] != "system"]
 
 
+def kept(rows: list[Seen]) -> list[Any]:
+    """What is said in rows, whoever writes them down: the host strips what it sends and writes arguments its own way."""
+    return [
+        (
+            row["role"],
+            str(row.get("content") or "").strip(),
+            [
+                (call["function"]["name"], json.loads(call["function"]["arguments"]))
+                for call in row.get("tool_calls") or ()
+            ],
+        )
+        for row in rows
+        if row["role"] != "system"
+    ]
+
+
 # -- compactions ------------------------------------------------------------------------------------------------------
 
 
@@ -104,6 +120,41 @@ def test_the_model_is_sent_what_the_plain_host_sends(played: Seen, name: str) ->
     assert "compressor" == plain["engine"]
     assert texts(plain["turns"][-1]) == texts(ours["turns"][-1])
     assert texts(plain["rows"]) == texts(ours["rows"])
+
+
+COMPACTIONS = [
+    *(
+        "in_place",
+        "rotation",
+        "recorded",
+        "preflight",
+        "overflow",
+        "parallel_tools",
+        "smaller_window",
+        "manual",
+        "ours",
+    ),
+    *("ours_sums_up", "lossless", "cut_off"),
+]
+
+
+@pytest.mark.parametrize("name", COMPACTIONS)
+def test_what_is_kept_is_what_was_sent(played: Seen, name: str) -> None:
+    """The host's list, its store and the last request agree row by row; after that comes the answer."""
+    seen = of(played, name)
+    assert kept(seen["turns"][-1]) == kept(seen["rows"])[:-1]
+    assert kept(seen["rows"]) == kept(seen["stored"])
+    assert ("assistant", "done", []) == kept(seen["rows"])[-1]
+
+
+def test_parallel_tools_keep_their_results(played: Seen) -> None:
+    """Four calls at once, and a compaction right after them: all four results are in the next request, in order."""
+    rows = of(played, "parallel_tools")["turns"][-1]
+    called = next(row for row in reversed(rows) if row.get("tool_calls"))
+    ids = [call["id"] for call in called["tool_calls"]]
+    assert 4 == len(ids)
+    assert ids == [row["tool_call_id"] for row in rows[-4:]]
+    assert [f"parcel {at}" in row["content"] for at, row in enumerate(rows[-4:])] == [True] * 4
 
 
 def test_rotation_goes_on_with_the_conversation(played: Seen) -> None:
@@ -269,7 +320,7 @@ def test_a_server_that_cuts_off_is_compacted_for(played: Seen) -> None:
 
 
 def test_agents_beside_each_other(played: Seen) -> None:
-    """Two agents at once under one session id, and a copy that ends it: each has its own facts, in one dataspace."""
+    """B06: two agents at once under one session id, and a copy that ends it: each has its own facts, in one dataspace."""
     seen = of(played, "two_agents")
     assert [True, True] == seen["completed"]
     assert 2 == len(set(seen["sids"]))
@@ -285,6 +336,9 @@ def test_the_review_fork_leaves_its_parent_alone(played: Seen) -> None:
     seen = of(played, "review_fork")
     assert (True, 1, True, ["active"]) == (seen["equal"], seen["forked"], seen["completed"], seen["state"])
     assert seen["reviewed"] > 2
+    assert [] == seen["problems"]
+    assert kept(seen["last"]) == kept(seen["rows"])[:-1]
+    assert "Go on." == seen["last"][-1]["content"]
 
 
 def test_delegated_children_end(played: Seen) -> None:
@@ -293,6 +347,9 @@ def test_delegated_children_end(played: Seen) -> None:
     assert (2, ["ended", "ended"], ["active"]) == (seen["children"], seen["states"], seen["parent"])
     assert seen["equal"]
     assert seen["completed"]
+    assert [] == seen["problems"]
+    assert [[2, 4], [2, 4]] == seen["goals"]  # each was sent its task, then the result of its tool, and no other's
+    assert "dispatched" in seen["told"][0]
 
 
 def test_the_key_is_nowhere(played: Seen) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bridges.hermes import hooks, live
+from bridges.hermes.command import answer
 from bridges.hermes.runtime import running
 from engines import facts as f
 from tests.hermes_adapter import watcher
@@ -28,6 +29,7 @@ def changed(engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     path = tmp_path / "config.yaml"
     path.write_text("0")
     monkeypatch.setattr(live, "config_path", lambda: path)
+    monkeypatch.setattr(live, "EVERY", 0.0)
     watcher.forget()
     times = iter(range(1, 100))
 
@@ -91,6 +93,7 @@ def test_it_counts_before_a_verdict_too(engines: Engines, changed: Callable[...,
     changed({"threshold": 0.6})
     assert not engine.should_defer_preflight_to_real_usage(400_000)
     assert engine.should_compress(400_000)
+    assert 360_000 == engine.threshold_tokens
 
 
 def test_the_built_in_is_retuned(engines: Engines, changed: Callable[..., None]) -> None:
@@ -172,6 +175,18 @@ def test_an_untouched_file_is_not_read(engines: Engines, changed: Callable[..., 
     engines.settings = {"engines": [FAKE]}
     turn(engine)
     assert ("compressor",) == engine.seat.kinds
+
+
+def test_it_is_not_looked_at_all_the_time(
+    engines: Engines, changed: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once in a while, and before each compaction."""
+    monkeypatch.setattr(live, "EVERY", 1000.0)
+    engine = engines.started("compressor")
+    changed(engines=[FAKE])
+    turn(engine)
+    assert ("compressor",) == engine.seat.kinds
+    assert FAKE == compacted(engine)
 
 
 def test_a_file_that_cannot_be_read_changes_nothing(
@@ -343,6 +358,25 @@ def test_a_conversation_that_ends_while_its_engines_change(engines: Engines) -> 
     assert [] == facts(f.Serving, sid=sid)
     engine.should_compress(5)
     assert [FAKE] == serving(engine)
+
+
+def test_what_was_changed_by_hand_stays(engines: Engines, changed: Callable[..., None]) -> None:
+    """Until the file says something else about that very setting."""
+    engine = engines.started("compressor", observers=[NAME])
+    facts(f.Session)
+    for raw in (f"swap compressor {FAKE}", f"unplug {NAME}"):
+        answer(raw, acts=True)
+    changed(guard="record")
+    turn(engine)
+    facts(f.Session)
+    assert ((FAKE,), (), "record") == (engine.seat.kinds, engine.seat.settings.observers, engine.seat.settings.guard)
+    engines.started("compressor", session="s2", observers=[NAME])
+    assert [] == facts(f.Serving, role="observer")
+    changed(engines=["builtin"], observers=[NAME, "tests.hermes_adapter.desk"])
+    turn(engine)
+    facts(f.Session)
+    assert ("builtin",) == engine.seat.kinds
+    assert [NAME] == [fact.engine for fact in facts(f.Serving, role="observer")]
 
 
 # -- observers --------------------------------------------------------------------------------------------------------

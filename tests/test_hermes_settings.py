@@ -53,6 +53,7 @@ def test_without_a_block_the_defaults_count(config: dict[str, Any], caplog: pyte
         ({"engines": ["a", " b ", "a"]}, Settings(engines=("a", "b"))),
         ({"engines": []}, Settings(engines=())),
         ({"deadline": 5}, Settings(deadline=5.0)),
+        ({"patience": 0.5}, Settings(patience=0.5)),
     ],
 )
 def test_what_can_be_set(block: Any, expected: Settings, caplog: pytest.LogCaptureFixture) -> None:
@@ -74,6 +75,7 @@ def test_what_can_be_set(block: Any, expected: Settings, caplog: pytest.LogCaptu
         ({"engines": [1]}, "write a list of names"),
         ({"deadline": True}, "write a number of seconds"),
         ({"deadline": "soon"}, "write a number of seconds"),
+        ({"patience": 0}, "write a number of seconds"),
         ({"deadline": float("inf")}, "write a number of seconds"),
     ],
 )

@@ -808,15 +808,19 @@ def test_a_value_that_does_not_equal_itself_is_one_value() -> None:
 
 def test_a_state_takes_little_room() -> None:
     """So that millions of them can be counted: some hundred bytes each."""
-    count = 10
+    counts = []
 
     def searched() -> Search:
-        search = Search(partial(independent, count=count), hashing=True, longest=100)
-        search.exhaust(10_000)
+        search = Search(partial(independent, count=10), hashing=True, longest=100)
+        for seed in range(40):
+            search.draw(seed)
+        assert search.states is not None
+        counts.append(len(search.states))
         return search
 
     searched()
-    assert weigh(searched) <= 500 * (2**count + 1)
+    assert weigh(searched) <= 600 * counts[-1]
+    assert counts[-1] > 200
 
 
 def test_states_tell_apart_who_holds_what() -> None:

@@ -22,6 +22,7 @@ from .setting_up import disable_command, doctor_command, enable_command
 from .snapshots import snapshots_command
 from .swaps import check_swaps
 from .telemetry import telemetry_command
+from .telemetry_brain import with_brain
 from .tracing import chain, chosen, facts_at_end, read_trace, told
 from .trying import bisim_command, experiment_command
 
@@ -70,6 +71,7 @@ def command(context: click.Context) -> None:
 @click.option(
     "--home", metavar="DIR", help="Directory where engines keep snapshots and logs.  [default: they keep none]"
 )
+@click.option("--brain", metavar="DIR", help="Portable brain that is to learn of it.  [default: none]")
 @click.option("--out", metavar="FILE", help="Write the final message list here.")
 @click.option("--trace", metavar="FILE", help="Write every turn here, as JSON lines; also if the run fails.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
@@ -82,6 +84,7 @@ def replay(
     swaps: tuple[str, ...],
     profile: str | None,
     home: str | None,
+    brain: str | None,
     out: str | None,
     trace: str | None,
     as_json: bool,
@@ -89,6 +92,7 @@ def replay(
 ) -> int:
     """Run a recorded session through the run loop, with real engines; `-` is what comes on stdin."""
     settings = evolve(settings_of(context_length, threshold, engines, swaps), **belongings(profile, home))
+    settings = with_brain(settings, brain)
     read = read_stdin() if session == "-" else read_session(Path(session))
     source = stdin_descriptor() if session == "-" else Path(session)
     for option, target in (("--out", out), ("--trace", trace)):
@@ -114,11 +118,13 @@ def replay(
     help="Pause after each line, on a terminal.",
 )
 @click.option("--home", metavar="DIR", help="Directory where engines keep snapshots and logs.  [default: they keep none]")
-def demo(swaps: tuple[str, ...], pace: float, home: str | None) -> int:
+@click.option("--brain", metavar="DIR", help="Portable brain that is to learn of it.  [default: none]")
+def demo(swaps: tuple[str, ...], pace: float, home: str | None, brain: str | None) -> int:
     """Replay the session that comes with the package; it crosses the threshold several times and swaps engines."""
     recording = files("bridges.cli").joinpath("demo.jsonl")
     session = parse_session(recording.read_bytes(), file="demo.jsonl", name="demo")
     settings = evolve(settings_of(32_000, 20_000, (), swaps or (_DEMO_SWAP,)), **belongings(None, home))
+    settings = with_brain(settings, brain)
     check_swaps(settings.swaps, settings.engines, session.length)
     return perform(session, settings, pace=pace, closing=_DEMO_TELLS[: 1 if swaps else 2] + _DEMO_NEXT)
 

@@ -34,6 +34,13 @@ def _made_by(module: str, factory: str) -> Callable[[], Boot]:
     return make
 
 
+def _skills() -> Boot:
+    from engines.compressor import Limits  # noqa: PLC0415 - as the others
+    from engines.skills import SkillPolicy, skills  # noqa: PLC0415
+
+    return skills(SkillPolicy(keep=Limits(threshold=1).result))
+
+
 def _snapshotter() -> Boot:
     from engines.snapshotter import FOLDER, SnapshotStore, snapshotter  # noqa: PLC0415 - as the others
 
@@ -74,8 +81,7 @@ CLOSING = Closing()
 
 KINDS: Kinds = {
     "compressor": _made_by("engines.compressor", "compressor"),
-    "skills": _made_by("engines.skills", "skills"),
-    "skills": _made_by("engines.skills", "skills"),
+    "skills": _skills,
     "snapshotter": _snapshotter,
     "telemetry": _telemetry,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import wraps
@@ -12,14 +13,16 @@ from typing import Any
 
 import click
 
+from engines.telemetry import EpisodicLog
 from engines.telemetry.history import Account, Past, accounts, read_logs
 from engines.telemetry.lessons import Lesson, lessons
-from engines.telemetry.place import NoBrainError, brain_log, expanded, logs_in
+from engines.telemetry.place import expanded, local_log, logs_in
 
 from .enabling import hermes_home
-from .errors import BadInput
+from .errors import BadInput, RunFailed
 from .output import check_target, write_whole
 from .session import reason_of, shown
+from .telemetry_brain import log_of
 from .telemetry_charts import amount
 from .telemetry_report import page
 from .terminal import ascii_json, clean, one_line
@@ -79,12 +82,9 @@ def _paths(home: str | None, brain: str | None, logs: Sequence[str]) -> list[Pat
         raise BadInput("--home, --brain and --log each say what is read; give one of them")
     if logs:
         return [expanded(log) for log in logs]
-    try:
-        if brain is not None:
-            path = brain_log(brain)
-            return [path] if path.exists() else []
-    except NoBrainError as error:
-        raise BadInput(f"--brain: {error}") from None
+    if brain is not None:
+        path = log_of(brain)
+        return [path] if path.exists() else []
     place = hermes_home(None) if home is None else expanded(home)
     if not place.is_dir():
         raise BadInput(f"there is no directory {shown(place)}; give the home whose logs are meant with --home")
@@ -222,4 +222,25 @@ def report_command(past: list[Past], bad: int, out: str, as_json: bool) -> int:
     write_whole(Path(out), text)
     told = {"file": out, "entries": len(past), "bytes": len(text.encode("utf-8"))}
     click.echo(json.dumps(told) if as_json else f"{shown(Path(out))}: {len(past)} entries; open it in a browser.")
+    return 0
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+@telemetry_command.command("append")
+@click.option("--home", metavar="DIR", help="The home whose log is written to.  [default: HERMES_HOME, else ~/.hermes]")
+@click.option("--brain", metavar="DIR", help="Write to a portable brain's log instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print the entry as it was written.")
+def append_command(home: str | None, brain: str | None, as_json: bool) -> int:
+    """Append what comes on stdin: an entry, or what a tool hook is given, as JSON; for hooks of other programs."""
+    if home is not None and brain is not None:
+        raise BadInput("--home and --brain each say what is written to; give one of them")
+    path = log_of(brain) if brain is not None else local_log(hermes_home(home))
+    try:
+        entry = EpisodicLog(path).append(sys.stdin.buffer.read())
+    except OSError as error:
+        raise RunFailed(f"{shown(path)} cannot be written to: {reason_of(error)}") from None
+    if as_json:
+        click.echo(ascii_json(entry))
     return 0

@@ -10,9 +10,9 @@ The host holds one `ContextEngine` per agent and calls it on its own threads.  H
 tells beside, and whose it is · `seat` one agent, made up of `place` (engines, attributes, conversation), `lifecycle`
 (sessions), `feed` (turns, tools, children), `verdicts` (the cheap calls) and `calls` (compress) · `own`, `plateau`
 budget and meter · `cell` one conversation's state · `desk`, `runtime` the dataspace's side · `hosted` a context engine
-written for the host, run as an engine here · `builtin`, `third` where those come from · `guard` what becomes of an
-answer · `wording` summaries in the host's words · `settings`, `blocks` the block in the host's config · `host` all that
-is taken from the host.
+written for the host, run as an engine here · `forward` its cheap calls, `bounded` such as have to come back in time ·
+`builtin`, `third` where those come from · `guard` what becomes of an answer · `wording` summaries in the host's words ·
+`settings`, `blocks` the block in the host's config · `host` all that is taken from the host.
 
 What is added to, without touching the rest:
 

@@ -83,6 +83,7 @@ class Cell:
         self.engines = Engines(compressors=tuple(self.names.values()))
         self.first = next(iter(self.names.values()), "")
         """The compressor in charge: the first that serves, in configured order."""
+        self.first_kind = kind_of(self.first)
         self.resting: frozenset[str] = frozenset()
         """Compressors that hold themselves back now; they are asked last."""
         self.judges: dict[str, Accept] = {}
@@ -159,6 +160,7 @@ class Cell:
         order = {kind: place for place, kind in enumerate(self.kinds)}
         sort = sorted(engines.compressors, key=lambda name: order.get(kind_of(name), len(order)))
         self.first = sort[0] if sort else ""
+        self.first_kind = kind_of(self.first)
         sort.sort(key=lambda name: name in self.resting)
         self.engines = evolve(engines, compressors=tuple(sort))
 

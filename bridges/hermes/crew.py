@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Collection
 from functools import partial
 
 from dataspace import Facet
@@ -37,8 +38,12 @@ class Crew:
         """The observers that are plugged in, in the order in which they came."""
         return tuple(name for name, facet in self._running.items() if facet.alive)
 
-    def join(self, sid: str, settings: Settings) -> None:
-        """A conversation begins; what it wants and is not there yet is plugged in."""
+    def join(self, sid: str, settings: Settings, new: Collection[str] = ()) -> None:
+        """A conversation begins, or wants something else; what it wants and is not there yet is plugged in.
+
+        One that was unplugged stays unplugged, unless its name is among `new`.
+        """
+        self._left_out.difference_update(new)
         self._settings[sid] = settings
         self._settings.move_to_end(sid)
         while len(self._settings) > MOST:

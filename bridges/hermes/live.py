@@ -1,6 +1,6 @@
 """Settings and engines that change while an agent lives.
 
-The file is looked at when a turn begins and before it is decided whether to compact, for its time and size only; when
+The file is looked at when a turn begins, before requests, and before a compaction, for its time and size only; when
 those are others, it is read.  What follows from it counts from then on: budget, guard, deadlines, and who compacts.  The conversation goes on, and so do its
 counters: an engine that comes is told what the one before it knew.
 """
@@ -8,10 +8,13 @@ counters: an engine that comes is told what the one before it knew.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from threading import Event
+from threading import Event, RLock
 from typing import Any
+
+from attrs import asdict, evolve
 
 from .builtin import KIND as BUILTIN
 from .builtin import configured, retune
@@ -33,6 +36,9 @@ _CARRIED = (
 """Readings and counters that an engine takes over from the one before it."""
 
 SETTLING = 2.0  # seconds that a compaction waits for engines that are about to be changed
+EVERY = 1.0
+"""Seconds from one look at the file to the next, except before a compaction: a look lets go of the interpreter lock, and
+the host's thread would have to wait until it gets it back."""
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +48,13 @@ class Live(Sessions):
 
     _file: Path | None = None
     _stamp: tuple[int, int, int] | None = None
+    _looked = float("-inf")
+    _told = Settings()  # what the file said last
     _pending: Event | None = None  # a change of engines that the dataspace is about to make
+
+    def __init__(self, like: Live | None = None) -> None:
+        super().__init__(like)
+        self._changing = RLock()  # a turn and a command may want to at once
 
     def make(self, told: Mapping[str, Any]) -> None:
         """Read the settings, remember when they were written, and make the engines."""
@@ -50,14 +62,22 @@ class Live(Sessions):
             self._file = config_path()
         except Exception as error:  # noqa: BLE001 - without a host, or with a broken one, nothing will change
             log.debug("there is no configuration to keep up with: %r", error)
-        self._stamp = self._stamped()
+        self._looked, self._stamp = time.monotonic(), self._stamped()
         super().make(told)
+        self._told = self.settings
 
-    def refresh(self) -> None:
-        """If the file has been written since it was read, have what it says now count; never raises."""
-        if not self.made or self._stamped() == self._stamp:
+    def refresh(self, *, anyway: bool = False) -> None:
+        """If the file has been written since it was read, have what it says now count; never raises.
+
+        It is not looked at again so soon, unless `anyway`.
+        """
+        at = time.monotonic()
+        if not self.made or not (anyway or at >= self._looked + EVERY):
             return
-        self._stamp = self._stamped()
+        self._looked, stamp = at, self._stamped()
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
         try:
             self._changed(self.configuration())
         except Exception:
@@ -65,7 +85,7 @@ class Live(Sessions):
 
     def ready(self) -> Cell | None:
         """The conversation, before a compaction: with the settings of now, and with their engines if those come soon."""
-        self.refresh()
+        self.refresh(anyway=True)
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.wait(SETTLING)
@@ -84,6 +104,10 @@ class Live(Sessions):
         `then` is called, on the dataspace's thread, when that has been done; `anew`: those that stay are started anew.
         One that cannot be had is left out, with a warning; with `whole` nothing is changed then, and False returned.
         """
+        with self._changing:
+            return self._engage(kinds, then, anew=anew, whole=whole)
+
+    def _engage(self, kinds: tuple[str, ...], then: Callable[[], object] | None, *, anew: bool, whole: bool) -> bool:
         told, before = self._model(), self.kinds
         self.hosted = dict(self.hosted)  # others may be walking through it
         known = {name: self.read(name) for name in _CARRIED}
@@ -108,30 +132,38 @@ class Live(Sessions):
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _changed(self, config: Mapping[str, Any]) -> None:
-        settings, before = read_settings(config), self.settings
-        if settings.enabled != before.enabled:
+        told, was = read_settings(config), self._told
+        self._told = told
+        if told.enabled != was.enabled:
             log.warning("context.dataspace.enabled counts from the next agent on")
-        if self.alone or not settings.enabled:
+        if self.alone or not told.enabled:
             return
         self._retune(config)
         self.config = config
-        if settings == before:
+        # What was changed by hand stays, unless the file says something else about it.
+        others = {
+            name: getattr(told, name)
+            for name in asdict(told, recurse=False)
+            if getattr(told, name) != getattr(was, name)
+        }
+        if not others:
             return
-        self.settings = settings
-        if settings.engines != before.engines or settings.deadline != before.deadline:
-            kinds = self.kinds if settings.engines == before.engines else settings.engines
-            self.engage(kinds, anew=settings.deadline != before.deadline)
+        before, self.settings = self.settings, evolve(self.settings, **others)
+        settings = self.settings
+        if "engines" in others or "deadline" in others:
+            self.engage(settings.engines if "engines" in others else self.kinds, anew="deadline" in others)
         elif settings.guard != before.guard:
             self._rejudge()
-        if (settings.observers, settings.options) != (before.observers, before.options):
+        if "observers" in others or "options" in others:
             self.observe_anew(before)
         log.info("context.dataspace: the changed settings count from now on")
 
     def observe_anew(self, before: Settings) -> None:
         """Other observers are wanted, or other options for them."""
         cell, runtime, settings = self.cell, self.runtime, self.settings
+        new = set(settings.observers) - set(before.observers)
         if cell is not None and runtime is not None:
-            runtime.soon(lambda desk: desk.crew.join(cell.sid, settings))
+            runtime.soon(lambda desk: desk.crew.join(cell.sid, settings, new))
 
     def _retune(self, config: Mapping[str, Any]) -> None:
         """Where the threshold, or what stays, is another now, have it count; readings and counters are kept."""

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from dataspace import Facet
 from engines.loop.events import BudgetChanged, UsageRead
-from engines.loop.policy import Accept, Verdict, kind_of
+from engines.loop.policy import Accept, Verdict
 from engines.messages import Messages
 from engines.telemetry.profile import resolve_profile
 
@@ -76,7 +76,7 @@ class Place:
     def in_charge(self) -> Hosted | None:
         """The hosted engine whose word counts now, or None: the loop's."""
         cell = self.cell
-        first = (self.kinds[0] if self.kinds else "") if cell is None else kind_of(cell.first)
+        first = (self.kinds[0] if self.kinds else "") if cell is None else cell.first_kind
         found = self.hosted.get(first)
         return None if found is None or found.stuck else found
 

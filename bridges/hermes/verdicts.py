@@ -54,7 +54,6 @@ class Verdicts(Feed):
 
     def should_compress(self, tokens: Any) -> bool:
         """Whether to compact now."""
-        self.refresh()
         cell = self.begun()
         hosted = self.in_charge()
         if cell is None:
@@ -138,9 +137,11 @@ class Verdicts(Feed):
         """Say it, once a conversation, if the provider cuts off what it is sent; what it takes is the budget then."""
         before = self.plateau
         self.plateau = before.read(self.own.values["last_prompt_tokens"], self.estimate)
+        if not self.plateau.noticed or before.noticed:
+            return
         level = self.plateau.level
         length, threshold = self.budget()
-        if not self.plateau.noticed or before.noticed or level >= threshold:
+        if level >= threshold:
             return
         log.warning(
             "The provider reports about %d prompt tokens however long the conversation grows (now some %d); it may cut"

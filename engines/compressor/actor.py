@@ -8,15 +8,16 @@ from typing import Any
 
 from attrs import evolve
 
-from dataspace import Facet
+from dataspace import Facet, where
 from engines.engine import blocking, serve
-from engines.facts import Asked
+from engines.facts import Asked, Serving, SkillRequired
 from engines.messages import Messages
+from engines.skills.revise import added_tokens
 from engines.transcript import estimate_tokens
 
 from .compact import finish
 from .limits import Limits
-from .plan import Plan, plan_compaction
+from .plan import MOST_RESERVED, Plan, plan_compaction
 from .prose import accept_prose, prompt_for
 from .redact import redact
 
@@ -48,16 +49,17 @@ def compressor(
     """
     given = limits or Limits(threshold=100_000)
 
-    def planned(asked: Asked) -> Plan | None:
+    def planned(me: Facet, asked: Asked) -> Plan | None:
         limits = evolve(given, threshold=asked.threshold) if asked.threshold > 0 else given
-        return plan_compaction(asked.messages, limits, focus=asked.focus, tokens=asked.tokens or None)
+        reserve = _reserve(me, asked, int(limits.threshold * limits.result * MOST_RESERVED))
+        return plan_compaction(asked.messages, limits, focus=asked.focus, tokens=asked.tokens or None, reserve=reserve)
 
-    def work(_me: Facet, asked: Asked) -> Messages | None:
-        plan = planned(asked)
+    def work(me: Facet, asked: Asked) -> Messages | None:
+        plan = planned(me, asked)
         return None if plan is None else finish(plan)
 
     async def work_with_prose(me: Facet, asked: Asked, summarise: Summarise) -> Messages | None:
-        plan = planned(asked)
+        plan = planned(me, asked)
         if plan is None:
             return None
         granted = (
@@ -80,6 +82,14 @@ def compressor(
         serve(me, ask, sid=sid, seconds=seconds + WITHOUT_PROSE)
 
     return boot
+
+
+def _reserve(me: Facet, asked: Asked, most: int) -> int:
+    """What a reviser, if one serves, is going to say about skills, and to put back of those that the task needs."""
+    revisers = me.facts(where(Serving, role="reviser"))
+    if not any(serving.sid in {None, asked.sid} for serving in revisers):
+        return 0
+    return added_tokens(asked.messages, [fact.name for fact in me.facts(where(SkillRequired, sid=asked.sid))], most)
 
 
 async def _prose(plan: Plan, summarise: Summarise, most: int, seconds: float) -> str:

@@ -34,9 +34,10 @@ from .summary import Summary, merge
 from .text import SMALLEST, loosely_split, parse
 from .wording import focus_words
 
-__all__ = ["Plan", "plan_compaction"]
+__all__ = ["MOST_RESERVED", "Plan", "plan_compaction"]
 
 _MOST_SCALE = 1.5
+MOST_RESERVED = 0.5
 _BRIDGES = 60  # tokens for up to two bridge rows and rounding
 _PER_REQUEST = 26  # bytes of a summary that one request takes at least
 
@@ -68,9 +69,11 @@ class Plan:
 
 
 def plan_compaction(
-    messages: Messages, limits: Limits, *, focus: str | None = None, tokens: int | None = None
+    messages: Messages, limits: Limits, *, focus: str | None = None, tokens: int | None = None, reserve: int = 0
 ) -> Plan | None:
     """Plan a compaction; None where the list is within its budget already.
+
+    `reserve` is how many tokens a revision is going to add; up to half of the budget is left free for that.
 
     `tokens` is what the provider counts for this list; where that is more than our estimate the budget is taken to be
     that much smaller, up to half as much again.
@@ -80,6 +83,7 @@ def plan_compaction(
     budget = int(limits.threshold * limits.result / scale)
     if estimate <= budget:
         return None
+    budget -= min(reserve, int(budget * MOST_RESERVED))
     rows, old = _without_summaries(messages)
     head, request = system_rows(messages), current_user(rows)
     fixed = estimate_tokens(rows[:head]) + (0 if request is None else estimate_row(rows[request]))

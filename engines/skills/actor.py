@@ -31,7 +31,7 @@ from . import events as e
 from .book import Book
 from .ledger import Ledger, entries_of, evicted, view
 from .policy import SkillPolicy
-from .revise import revise
+from .revise import added_tokens, revise
 from .scan import Entry, Key, same, scan, sightings
 from .wording import SKILL_TOOL
 
@@ -190,7 +190,7 @@ class _Registry:
             entries,
             ledger.needs,
             original=original,
-            room=_room(asked, draft, original, policy),
+            room=_room(asked, draft, original, policy) - added_tokens(original),
             evict=evicted(ledger, policy),
             block=policy.gather,
         )

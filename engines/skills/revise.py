@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..messages import Messages
-from ..transcript import SUMMARY_END, SUMMARY_HEAD, estimate_text
+from ..transcript import SUMMARY_END, SUMMARY_HEAD, estimate_row, estimate_text
 from .block import Body, render_block
 from .keep import restored, whole_texts
 from .place import added_summary, cleared, placed
@@ -19,7 +19,9 @@ from .rewrite import rewritten
 from .scan import SKILLS_KEY, Entry, Key, labels, look, same, scan, summary_rows
 from .wording import sections
 
-__all__ = ["needed", "revise"]
+__all__ = ["added_tokens", "needed", "revise"]
+
+_CALL = 60  # tokens of the message that makes a call, where it has to be put in with the result
 
 
 def revise(
@@ -52,6 +54,25 @@ def revise(
     elif before is not None and room > 0:
         rows = restored(rows, before, wanted, room)
     return _summed_up(rows, known, names, bodies)
+
+
+def added_tokens(messages: Iterable[Any], required: Iterable[str] = (), most: int = 0) -> int:
+    """How many tokens a revision of a compaction of these messages adds: its sections, and what the task needs.
+
+    Of the texts that the task needs those count that fit into `most` tokens, as they would be put back.
+    """
+    rows = Messages.of(messages)
+    entries, names = scan(rows), tuple(dict.fromkeys(required))
+    if not entries:
+        return 0
+    said = labels(entries)
+    words = estimate_text(sections([(said[entry.key], "pruned") for entry in entries], names))
+    texts = whole_texts(rows)
+    for entry in entries:
+        if entry.key in texts and needed(entry, names):
+            cost = estimate_row(rows[texts[entry.key].at]) + _CALL
+            words += cost if words + cost <= most else 0
+    return words
 
 
 def needed(entry: Entry, required: Collection[str]) -> bool:

@@ -16,14 +16,14 @@ __all__ = ["findings_in", "findings_of_summary", "plan_in", "question_in"]
 _READ = 12_000  # characters of a text that are looked at, at its end
 _LONGEST = 240
 _CODE = re.compile(r"```.*?(?:```|\Z)|<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_BULLET = re.compile(r"^(?:[-*+>•|]|\d{1,3}[.)]|#{1,6})\s+|^\*{1,2}(?=\w)")
+_BULLET = re.compile(r"^(?:[-*+>•|]|\d{1,3}[.)]|#{1,6})\s+")
 _PLAN = re.compile(
     r"(?i)^(?:(?:now|next|first|then|so|ok(?:ay)?|alright|great|good|sure|finally|after that)\b[,:;!.]?\s+)*"
     r"(?:let(?:'s| me| us)\b|(?:i|we)(?:'ll|’ll| will| am going| are going|'m going|’m going| need to| want to| should| still have to| have to)\b|"
     r"next step\b|next[,:]|todo[:\b]|remaining[:\b]|still to do\b)"
 )
 _HOST = re.compile(r"(?i)^(?:\[?operation )?(?:interrupted|cancelled|canceled)\b")  # what a host says for the model
-_ANNOUNCED = re.compile(r"(?i)^(?:now |next |still )?[a-z]{3,}ing\b")  # "Reading file 3." tells of no result
+_ANNOUNCED = re.compile(r"(?i)^(?:now |next |still )?(?!(?:every|any|no|some)thing\b|during\b|according\b)[a-z]{3,}ing\b")  # "Reading file 3." tells of no result
 _TOLD = re.compile(
     r"(?i)^(?:finding|conclusion|root cause|cause|result|decision|decided|fixed|error|lesson|learned|confirmed|summary|note|verdict|answer|solution)s?\b"
 )
@@ -72,11 +72,16 @@ def question_in(text: str) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    told = _CODE.sub("\n", text[-_READ:])
+    told = _CODE.sub("\n", text[-_READ:]).replace("**", "")
     lines = [one_line(no_heading(_BULLET.sub("", plain(line).strip()))) for line in told.splitlines()]
-    found = (
-        one_line(sentence).strip("*_ ") for line in lines if not line.startswith("|") for sentence in sentences(line)
-    )
+    found: list[str] = []
+    for line in lines:
+        label = ""
+        for part in () if line.startswith("|") else sentences(line):
+            label = f"{label} {one_line(part).strip('_ ')}".strip()
+            if not label.endswith(":"):  # what stands before a colon belongs to what follows
+                found.append(label)
+                label = ""
     return [sentence for sentence in found if sentence]
 
 

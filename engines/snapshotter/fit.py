@@ -45,7 +45,7 @@ def render(snapshot: Snapshot, limit: int = LIMIT) -> str:
 def _fit(body: dict[str, Any], room: int) -> None:
     """Make the two lists fit into so many bytes."""
     for name in _LISTS:
-        alone = min(room // 2, _ALONE)
+        alone = min(room // 4, _ALONE)
         body[name] = [item if _cost(item) <= room else cut_to(item, alone) for item in body[name]]
     costs = {name: [_cost(item) for item in body[name]] for name in _LISTS}
     sums = {name: sum(costs[name]) for name in _LISTS}
@@ -95,8 +95,9 @@ def _smaller(value: dict[str, Any], most: int) -> dict[str, Any]:
     names = [name for name in value if name != "cut"][: max(room // (2 * _LEAST), 1)]
     keys = {name: cut_to(name, 64) for name in names}
     room -= sum(_size(key) + 4 for key in keys.values())
-    shares = share_out([_size(value[name]) for name in names], max(room, 0))
-    made = {keys[name]: cut_to(value[name], share) for name, share in zip(names, shares, strict=True) if share >= 8}
+    sizes = [_size(value[name]) for name in names]
+    shares = zip(names, sizes, share_out(sizes, max(room, 0)), strict=True)
+    made = {keys[name]: cut_to(value[name], share) for name, size, share in shares if share >= min(size, 8)}
     return {**made, "cut": True}
 
 

@@ -18,7 +18,8 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from dataspace import Facet, where
-from engines.facts import Asked, Serving, Session
+from engines.engine import announce
+from engines.facts import Asked, Session
 
 from .draft import Draft, drafted, dropped
 from .entry import Entry, malformed
@@ -101,7 +102,7 @@ class Telemetry:
         for cls in HEARD:
             pattern = where(Asked, role="compressor") if cls is Asked else cls
             me.observe(pattern, appeared=self._appeared, vanished=self._vanished, heard=self._appeared)
-        me.later(lambda: me.publish(Serving(me.name, "observer")))
+        announce(me)
         if me.ds._runtime is None:
             me.on_stop(lambda _parent: self.flush())
         else:

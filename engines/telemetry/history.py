@@ -101,7 +101,8 @@ def kind_of(entry: Entry) -> str:
         return "crash"
     if action.startswith(f"skill {skill} "):
         return {"pruned": "skill-pruned", "reloaded": "skill-reloaded"}.get(action.rpartition(" ")[2], "skill-loaded")
-    return "tool" if len(entry.get("evidence_ids") or ()) == 2 else ""
+    evidence = entry.get("evidence_ids")
+    return "tool" if isinstance(evidence, list) and len(evidence) == 2 else ""
 
 
 def session_of(past: Past) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from bridges.hermes import hooks
+from bridges.hermes import hooks, live
 from bridges.hermes.command import answer
 from engines import facts as f
 from tests.hermes_adapter import scenes
@@ -278,6 +278,7 @@ def changed_settings(stage: Stage) -> Seen:
     def budget() -> list[Any]:
         return [engine.threshold_tokens, *(fact.threshold for fact in stage.facts(f.Budget, sid=sid))]
 
+    live.EVERY = 0.0  # turns follow each other faster than anybody writes
     with Model([reading(stage, 165_000)]) as model:
         configure({"observers": []}, 0.8)
         agent = stage.agent(model.url)

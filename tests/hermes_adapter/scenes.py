@@ -59,6 +59,7 @@ def view(stage: Stage, agent: Any, model: Model, result: Seen) -> Seen:
         "completed": result["completed"],
         "said": result["said"],
         "rows": result["rows"],
+        "stored": stage.db.get_messages_as_conversation(agent.session_id) if stage.db is not None else [],
         "turns": [request["messages"] for request in model.turns],
         "summaries": [request["messages"][0]["content"] for request in model.summaries],
         "problems": [found for request in model.turns for found in problems(request)],
@@ -406,6 +407,9 @@ def review_fork(stage: Stage) -> Seen:
             "forked": len({fact.sid for fact in stage.facts(f.Session)} - others),
             "completed": again["completed"],
             "state": [fact.state for fact in stage.facts(f.Session, sid=stage.sid(agent))],
+            "problems": [found for request in model.turns for found in problems(request)],
+            "last": model.turns[-1]["messages"][1:],
+            "rows": again["rows"],
         }
 
 
@@ -445,6 +449,16 @@ def children(stage: Stage) -> Seen:
             "parent": [fact.state for fact in stage.facts(f.Session, sid=sid)],
             "usage": [fact.prompt for fact in stage.facts(f.Usage, sid=sid)],
             "turns": len(model.turns),
+            "problems": [found for request in model.turns for found in problems(request)],
+            "goals": [
+                [
+                    len(request["messages"])
+                    for request in model.turns
+                    if task["goal"] in str(request["messages"][1]["content"])
+                ]
+                for task in tasks
+            ],
+            "told": [str(row.get("content")) for row in result["rows"] if row["role"] == "tool"],
         }
 
 

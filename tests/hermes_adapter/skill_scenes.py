@@ -157,13 +157,318 @@ def losing(stage: Stage, **options: Any) -> Seen:
         writing(stage, "late.out"),
         Say("All done."),
     ]
-    return {**play(stage, script, {"keep": 0, **options}), "body": body}
+    more = {name: options.pop(name) for name in ("dataspace", "compression") if name in options}
+    return {**play(stage, script, {"keep": 0, **options}, **more), "body": body}
 
 
 @scene
 def lost(stage: Stage) -> Seen:
     """The built-in compressor prunes what the task needs."""
     return losing(stage)
+
+
+@scene
+def lost_ours(stage: Stage) -> Seen:
+    """Ours does."""
+    return losing(stage, dataspace={"engines": ["compressor"]})
+
+
+@scene
+def lost_rotation(stage: Stage) -> Seen:
+    """The host goes on under another id after a compaction."""
+    return losing(stage, compression={"in_place": False})
+
+
+@scene
+def kept(stage: Stage) -> Seen:
+    """There is room for the skill, so it stays."""
+    return losing(stage, keep=0.5)
+
+
+@scene
+def kept_in_block(stage: Stage) -> Seen:
+    """The same, in one block of the summary."""
+    return losing(stage, keep=0.5, active_block=True)
+
+
+@scene
+def warned(stage: Stage) -> Seen:
+    """Nothing is held back, but it is said."""
+    return losing(stage, block="warn")
+
+
+@scene
+def block_off(stage: Stage) -> Seen:
+    """YAML's `off`: nothing is held back or said."""
+    return losing(stage, block=False)
+
+
+@scene
+def stubborn(stage: Stage) -> Seen:
+    """The model never reloads: held back three times, then no more."""
+    cleared(stage)
+    skill(stage, "alpha")
+    reads = Reads(stage)
+    tries = [writing(stage, f"try{number}.out") for number in range(6)]
+    return play(stage, [loading("alpha"), *reads(14, FULL), *tries, Say("All done.")], {"keep": 0})
+
+
+@scene
+def gone_file(stage: Stage) -> Seen:
+    """The skill's file is gone when its text is lost: nobody waits for it."""
+    cleared(stage)
+    skill(stage, "alpha")
+    reads = Reads(stage)
+
+    class Removing(list[Say]):
+        def __iter__(self) -> Iterator[Say]:
+            for at, said in enumerate(super().__iter__()):
+                if at == 15:
+                    shutil.rmtree(stage.home / "skills" / "misc" / "alpha")
+                yield said
+
+    script = Removing([loading("alpha"), *reads(14, FULL), writing(stage, "early.out"), Say("All done.")])
+    return play(stage, script, {"keep": 0})
+
+
+@scene
+def plain(stage: Stage) -> Seen:
+    """A skill of an earlier task is pruned while people just talk."""
+    cleared(stage)
+    skill(stage, "alpha")
+    reads = Reads(stage)
+    script = [loading("alpha"), *reads(14, FULL), Say("That was it."), Say("You are welcome."), Say("It is late.")]
+    return play(stage, script, {"keep": 0}, requests=("Use alpha.", "Thank you.", "How late is it?"))
+
+
+@scene
+def ten(stage: Stage) -> Seen:
+    """Ten compactions in one task, with a model that does as it is told."""
+    cleared(stage)
+    body = skill(stage, "alpha")
+    reads = Reads(stage)
+    script: list[Say] = [loading("alpha")]
+    for number in range(10):
+        script += [*reads(14, FULL), writing(stage, f"held{number}.out"), loading("alpha")]
+        script += [writing(stage, f"done{number}.out")]
+    return {**play(stage, [*script, Say("All done.")], {"keep": 0}, max_iterations=250), "body": body}
+
+
+@scene
+def partial(stage: Stage) -> Seen:
+    """A skill so long that the host keeps only its beginning in context."""
+    cleared(stage)
+    body = skill(stage, "huge", size=200_000)
+    script = [loading("huge"), loading("huge"), writing(stage, "a.out"), Say("All done.")]
+    return {**play(stage, script, {"skill_tokens": 1_000}), "body": body}
+
+
+# -- once only --------------------------------------------------------------------------------------------------------
+
+
+def repeating(stage: Stage, *observers: str) -> Seen:
+    """The same skill of ten thousand characters twenty times, twice of them in one batch."""
+    cleared(stage)
+    body = skill(stage, "alpha", size=10_000)
+    script = [Say("Twice.", (view_of("alpha"), view_of("alpha")), SMALL), *(loading("alpha") for _ in range(18))]
+    return {**play(stage, [*script, Say("All done.")], observers=observers, rows=[]), "body": body}
+
+
+@scene
+def repeated(stage: Stage) -> Seen:
+    """With the engine."""
+    return repeating(stage, "skills")
+
+
+@scene
+def repeated_without(stage: Stage) -> Seen:
+    """Without it."""
+    return repeating(stage)
+
+
+@scene
+def repeated_alone(stage: Stage) -> Seen:
+    """With nothing of ours: the host's own engine."""
+    cleared(stage)
+    skill(stage, "alpha", size=10_000)
+    script = [Say("Twice.", (view_of("alpha"), view_of("alpha")), SMALL), *(loading("alpha") for _ in range(18))]
+    with Model([*script, Say("All done.")]) as model:
+        stage.configure(model.url, engine="compressor", plugins=())
+        agent = stage.agent(model.url, enabled_toolsets=TOOLSETS, max_iterations=90)
+        talk(agent, [])
+        return {"sent": [request["messages"] for request in model.turns]}
+
+
+@scene
+def changing(stage: Stage) -> Seen:
+    """A skill changes on disk between two loads, and one of its files is another thing."""
+    cleared(stage)
+    first = skill(stage, "alpha")
+    second = first.replace("with care", "with great care")
+
+    class Changing(list[Say]):
+        def __iter__(self) -> Iterator[Say]:
+            for at, said in enumerate(super().__iter__()):
+                if at == 1:
+                    skill(stage, "alpha", second)
+                yield said
+
+    reads = Reads(stage)
+    script = Changing(
+        [
+            *(loading("alpha"), loading("alpha"), loading("misc/alpha")),
+            Say("The file.", (view_of("alpha", "references/api.md"),), SMALL),
+            *reads(6, FULL),
+            Say("All done."),
+        ]
+    )
+    return {**play(stage, script, rows=history(20)), "first": first, "second": second}
+
+
+@scene
+def failing(stage: Stage) -> Seen:
+    """A load fails, then the skill is there."""
+    cleared(stage)
+
+    class Coming(list[Say]):
+        def __iter__(self) -> Iterator[Say]:
+            for at, said in enumerate(super().__iter__()):
+                if at == 1:
+                    skill(stage, "alpha")
+                yield said
+
+    return play(stage, Coming([loading("alpha"), loading("alpha"), Say("All done.")]), rows=[])
+
+
+@scene
+def two_sessions(stage: Stage) -> Seen:
+    """Two sessions load the same skill."""
+    cleared(stage)
+    skill(stage, "alpha")
+    first = play(stage, [loading("alpha"), Say("One.")], rows=[])
+    second = play(stage, [loading("alpha"), Say("Two.")], rows=[])
+    return {"first": first, "second": second}
+
+
+@scene
+def evicting(stage: Stage) -> Seen:
+    """More skills than their budget allows: the ones used longest ago go, a pinned one stays."""
+    cleared(stage)
+    names = ("one", "two", "three", "four")
+    for name in names:
+        skill(stage, name, size=6_000)
+    reads = Reads(stage)
+    script = [*(loading(name) for name in names), Say("Loaded."), *reads(4, FULL), Say("All done.")]
+    options = {"total_tokens": 3_500, "pinned": ["one"], "skill_tokens": 100}
+    return play(stage, script, options, rows=history(6), requests=("Load them.", "Go on."))
+
+
+# -- beside each other ------------------------------------------------------------------------------------------------
+
+
+@scene
+def beside(stage: Stage) -> Seen:
+    """A parent stands blocked; its children, a second agent under its id and the review fork do as they like."""
+    cleared(stage)
+    skill(stage, "alpha")
+    reads = Reads(stage)
+
+    def decide(request: dict[str, Any]) -> Say | None:
+        rows = request["messages"]
+        last = rows[-1]
+        if last["role"] == "user" and "CHILD" in str(last.get("content")):
+            return writing(stage, "child.out")
+        if (
+            last["role"] == "user"
+            and "REVIEW" not in str(last.get("content"))
+            and "Review the conversation" in str(last.get("content"))
+        ):
+            return Say("I note.", (Call("skill_manage", {"action": "delete", "name": "nothing"}),), SMALL)
+        return None
+
+    script = [
+        loading("alpha"),
+        *reads(14, FULL),
+        writing(stage, "parent1.out"),
+        Say("I delegate.", (Call("delegate_task", {"tasks": [{"goal": "CHILD writes a file."}]}),), SMALL),
+    ]
+    dataspace = {"observers": ["skills"], "skills": {"keep": 0, "looking": ["delegate_task"]}}
+    with Model(script, decide=decide) as model:
+        stage.configure(model.url, dataspace)
+        options = {"enabled_toolsets": TOOLSETS, "max_iterations": 90}
+        agent = stage.agent(model.url, session="beside", **options)
+        sid = stage.sid(agent)
+        result = talk(agent, history(4))
+        before = facts(stage, sid)
+        child = [
+            row for request in model.turns for row in request["messages"] if "child.out" in str(row.get("content"))
+        ]
+        helper = stage.agent(model.url, session="beside", **options)
+        model.script = iter([writing(stage, "helper.out"), Say("Helped.")])
+        helped = talk(helper, copy.deepcopy(result["rows"]), "Help out.")
+        model.script = iter(())
+        seen = len(model.turns)
+        agent._spawn_background_review(copy.deepcopy(result["rows"]), review_skills=True)
+        for thread in threading.enumerate():
+            if thread.name == "bg-review":
+                thread.join(60)
+        return {
+            "before": before,
+            "after": facts(stage, sid),
+            "child": child,
+            "rows": result["rows"],
+            "helped": [row for row in helped["rows"] if "helper.out" in str(row.get("content"))],
+            "fork": [row for request in model.turns[seen:] for row in request["messages"] if row["role"] == "tool"][
+                -1:
+            ],
+            "forked": len(model.turns) - seen,
+            "fork_calls": [
+                call["function"]["name"]
+                for request in model.turns[seen:]
+                for row in request["messages"][-3:]
+                for call in row.get("tool_calls") or ()
+            ],
+            "written": sorted(path.name for path in stage.root.glob("*.out")),
+        }
+
+
+@scene
+def resumed(stage: Stage) -> Seen:
+    """A process ends after a compaction; another one goes on from the transcript, and the task needs the skill."""
+    cleared(stage)
+    skill(stage, "alpha")
+    reads = Reads(stage)
+    first = play(stage, [loading("alpha"), *reads(14, FULL), Say("Enough for today.")], {"keep": 0})
+    rows = [{key: value for key, value in row.items() if not key.startswith("_")} for row in first["rows"]]
+    script = [
+        writing(stage, "early.out"),
+        loading("alpha"),
+        writing(stage, "late.out"),
+        writing(stage, "later.out"),
+        Say("All done."),
+    ]
+
+    def declare(agent: Any, _at: int, _model: Model) -> None:
+        from bridges.hermes.runtime import running
+
+        runtime = running()
+        assert runtime is not None
+        runtime.ask(lambda desk: desk.me.publish(f.SkillRequired(stage.sid(agent), "letters", "alpha")) and None)
+
+    return play(stage, script, {"keep": 0}, rows=rows, requests=("Go on with the letters.",), meanwhile=declare)
+
+
+@scene
+def commanded(stage: Stage) -> Seen:
+    """A user's command brings a skill along; loading it again brings no second text."""
+    from agent.skill_commands import build_skill_invocation_message, scan_skill_commands
+
+    cleared(stage)
+    body = skill(stage, "alpha")
+    scan_skill_commands()
+    asked = build_skill_invocation_message("/alpha", "Count the letters.")
+    seen = play(stage, [loading("alpha"), Say("All done.")], rows=[], requests=(asked,))
+    return {**seen, "asked": asked, "body": body}
 
 
 def main(root: str, out: str, *names: str) -> None:

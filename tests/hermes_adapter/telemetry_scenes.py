@@ -110,7 +110,7 @@ def profiles(stage: Stage) -> Seen:
         stage.configure(model.url, {"observers": ONLY})
         text = (stage.home / "config.yaml").read_text(encoding="utf-8")
         agents: dict[str, Any] = {}
-        rows: dict[str, Any] = dict.fromkeys(homes, [])
+        rows: dict[str, Any] = {name: [] for name in homes}
         for turn in range(3):
             for name, home in homes.items():
                 home.mkdir(parents=True, exist_ok=True)
