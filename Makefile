@@ -10,7 +10,7 @@ find_python := for p in python3.11 python3.12 python3.13 python3 python; do \
 no_python := No usable Python found: install Python 3.11, 3.12 or 3.13 with its venv module and put it on the PATH.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types cover bench deep mutants record clean
+.PHONY: help setup demo test check lint types cover bench deep mutants record pictures clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -69,6 +69,9 @@ mutants: setup ## faults that some test must notice; SEED=7 draws the same again
 
 record: setup ## record the demo's session anew with the real host
 	$(BIN)/python -m tests.hermes.record
+
+pictures: setup ## draw the pictures of the documentation anew; needs Chromium
+	$(BIN)/python -m tests.pictures
 
 clean: ## remove caches and build results, keep .venv
 	rm -rf build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache

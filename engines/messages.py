@@ -17,11 +17,18 @@ from typing import Any, NoReturn, SupportsIndex, overload
 
 from dataspace import immutable
 
+from .sameness import recognised, same
+
 __all__ = ["Messages", "NotJSONError", "Row", "thaw"]
 
 _ATOMS = frozenset({str, int, bool, type(None)})
 _DEEPEST = 100
-_NEW, _UPDATE, _SET, _DEL = dict.__new__, dict.update, dict.__setitem__, dict.__delitem__  # past the methods that refuse
+_NEW, _UPDATE, _SET, _DEL = (
+    dict.__new__,
+    dict.update,
+    dict.__setitem__,
+    dict.__delitem__,
+)  # past the methods that refuse
 _COPY = dict.copy
 
 
@@ -83,10 +90,10 @@ class Row(dict[str, Any]):
             return found
 
     def __eq__(self, other: object) -> bool:
-        return _same(self, other)
+        return same(self, other)
 
     def __ne__(self, other: object) -> bool:
-        return not _same(self, other)
+        return not same(self, other)
 
     def __copy__(self) -> Row:
         return self
@@ -123,7 +130,7 @@ class Messages(Sequence[Row]):
         """
         if isinstance(rows, Messages):
             return rows
-        return cls(rows if like is None else _recognised(rows, like._rows))
+        return cls(rows if like is None else recognised(rows, like._rows))
 
     def thaw(self) -> list[dict[str, Any]]:
         """Return fresh dicts and lists, which share nothing that can change with this value or with each other."""
@@ -156,8 +163,8 @@ class Messages(Sequence[Row]):
         if self is other:
             return True
         if isinstance(other, Messages):
-            return _same(self._rows, other._rows)
-        return _same(self._rows, other) if isinstance(other, list) else NotImplemented
+            return same(self._rows, other._rows)
+        return same(self._rows, other) if isinstance(other, list) else NotImplemented
 
     def __hash__(self) -> int:
         try:
@@ -206,44 +213,6 @@ def _row(value: Any) -> Row:
 
 class _NotJSON(Exception):
     pass
-
-
-def _recognised(rows: Iterable[Any], like: tuple[Row, ...]) -> Iterable[Any]:
-    """The same rows, those that are in `like` as they are there."""
-    if not isinstance(rows, (list, tuple)):
-        return rows
-    ahead, behind = 0, len(like) - len(rows)
-    found: list[Any] = []
-    for at, row in enumerate(rows):
-        same = None
-        if type(row) is dict:
-            if at + ahead < len(like) and _equals(row, like[at + ahead]):
-                same = like[at + ahead]
-            elif ahead != behind and at + behind >= 0 and _equals(row, like[at + behind]):
-                ahead = behind  # from here on it is the end that both have in common
-                same = like[at + ahead]
-        found.append(row if same is None else same)
-    return found
-
-
-def _equals(row: dict[Any, Any], frozen: Row) -> bool:
-    """`_same` for plain values and a row, quickly: most of what is in them is identical."""
-    if len(row) != len(frozen):
-        return False
-    for key, item in frozen.items():
-        now = row.get(key, ...)
-        if now is not item and not _equal(now, item):
-            return False
-    return True
-
-
-def _equal(now: Any, item: Any) -> bool:
-    kind = type(item)
-    if kind is Row:
-        return _equals(now, item) if type(now) is dict else _same(now, item)
-    if kind is tuple:
-        return type(now) is list and len(now) == len(item) and all([_equal(*pair) for pair in zip(now, item, strict=True)])
-    return type(now) is kind and bool(now == item)
 
 
 def _freeze_all(rows: Iterable[Any]) -> tuple[Row, ...]:
@@ -302,21 +271,6 @@ def _freeze_atom(value: Any) -> Any:
     if isinstance(value, int):
         return int(value)
     raise _NotJSON
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Equal values of equal types, at any depth; plain dicts and lists count as rows and tuples."""
-    if one is other:
-        return True
-    if isinstance(one, dict):
-        if not isinstance(other, dict) or len(one) != len(other):
-            return False
-        return all(key in other and _same(item, other[key]) for key, item in one.items())
-    if isinstance(one, (tuple, list)):
-        if not isinstance(other, (tuple, list)) or len(one) != len(other):
-            return False
-        return all(map(_same, one, other))
-    return type(one) is type(other) and bool(one == other)
 
 
 def _explain(rows: tuple[Any, ...]) -> NotJSONError:

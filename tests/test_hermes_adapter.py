@@ -299,6 +299,18 @@ def test_a_provider_that_cuts_off_is_named(engines: Engines, kind: str, caplog: 
     assert engine.threshold_tokens > 60_000
 
 
+def test_readings_far_from_any_estimate_are_no_window(engines: Engines, caplog: pytest.LogCaptureFixture) -> None:
+    """B29: who reports a fixed number, or only what is new in a prompt, is named, and nothing is compacted for it."""
+    engine = engines.started("compressor", window=130_000)
+    before = engine.threshold_tokens
+    for rough in (45_000, 55_000, 65_000, 75_000):
+        engine.should_defer_preflight_to_real_usage(rough)
+        engine.update_from_response({"prompt_tokens": 300})
+    assert 1 == len(caplog.messages)
+    assert before == engine.threshold_tokens
+    assert not engine.should_compress(300)
+
+
 def test_a_provider_that_cuts_off_is_only_named_where_nothing_is_mended(
     engines: Engines, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -12,14 +12,15 @@ import pytest
 from bridges.hermes import blocks, command, hooks
 from bridges.hermes.command import HELP, answer, register_command
 from bridges.hermes.runtime import running
-from bridges.hermes.shown import table
+from bridges.hermes.shown import SHOWN, table
 from dataspace import Facet
 from engines import facts as f
 from engines.engine import serve
+from tests.conftest import CHECKOUT
 from tests.hermes_adapter import watcher
 from tests.hermes_adapter.desk import FAKE, Engines, commit, conversation, facts, hosted
 from tests.hermes_adapter.fixtures import engines
-from tests.hermes_adapter.watcher import MADE, NAME
+from tests.hermes_adapter.watcher import HEARD, MADE, NAME
 
 __all__ = ["engines"]
 
@@ -271,6 +272,7 @@ def test_observers_are_plugged_and_unplugged(engines: Engines) -> None:
     assert f"{NAME} observes now." == say(f"plug {NAME}")
     assert f"{NAME} is plugged in already." == say(f"plug {NAME}")
     (made,) = MADE
+    assert {"Session", "Transcript"} <= {type(fact).__name__ for fact in HEARD}  # what stood when it came
     assert [NAME] == engine.get_status()["observers"]
     assert f"{NAME} is unplugged." == say(f"unplug {NAME}")
     assert ("ended", "") == made.told[-1]
@@ -297,6 +299,7 @@ def test_without_an_agent_there_is_nobody_to_change(engines: Engines) -> None:
     facts(f.Session)
     engine.seat.cell = None
     assert command.NOBODY == answer("plug compressor", acts=True)
+    assert f"{NAME} cannot be had; the log says why." == answer(f"plug {NAME}", acts=True)
 
 
 @pytest.mark.parametrize("raw", ["plug", "plug a b", "unplug", "swap a", "swap a b c", "plug builtin#2"])
@@ -384,6 +387,14 @@ def test_a_fault_of_ours_is_in_the_log(engines: Engines, monkeypatch: Any, caplo
     monkeypatch.setattr("bridges.hermes.shown.SHOWN", {"facts": lambda *_a, **_k: 1 / 0})
     assert "/dataspace facts has failed; the log says more." == answer("facts", acts=True)
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_every_word_is_in_the_reference() -> None:
+    """What can be said, in the help and on the page."""
+    page = (CHECKOUT / "docs" / "reference" / "hermes-command.md").read_text(encoding="utf-8")
+    for word in (*SHOWN, *command._ACTS, "help"):
+        assert f"`/dataspace {word}" in page
+        assert f"/dataspace {word}" in HELP or f"/dataspace [{word}]" in HELP
 
 
 # -- the host ---------------------------------------------------------------------------------------------------------

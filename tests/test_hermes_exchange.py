@@ -221,7 +221,9 @@ async def test_a_question_that_goes_leaves_the_thread_alone(caplog: pytest.LogCa
         go_on.clear()
         heard: list[Answered] = []
         async with open_dataspace() as ds:
-            await ds.spawn(lambda me, r=result: errand.serve_in_thread(me, partial(work, r), sid="s1", seconds=5), name="builtin")
+            await ds.spawn(
+                lambda me, r=result: errand.serve_in_thread(me, partial(work, r), sid="s1", seconds=5), name="builtin"
+            )
             me = ds.actor("reader")
             me.observe(Answered, heard=heard.append)
             with me.changes(Working) as changes:

@@ -20,7 +20,7 @@ from bridges.hermes.runtime import running
 from bridges.hermes.settings import Settings, read_settings
 from engines import facts as f
 from tests.hermes_adapter import watcher
-from tests.hermes_adapter.desk import Engines, facts
+from tests.hermes_adapter.desk import Engines, conversation, facts
 from tests.hermes_adapter.fixtures import engines
 from tests.hermes_adapter.watcher import HEARD, MADE, NAME, PLAN
 
@@ -544,6 +544,147 @@ def test_switched_off_nothing_is_told(engines: Engines, monkeypatch: pytest.Monk
     hooks._turn_ended(turn_id="t1")
     assert ([], []) == (engine.get_tool_schemas(), engine.get_status()["observers"])
     assert running() is None
+
+
+def test_no_hook_waits_for_the_dataspace(engines: Engines) -> None:
+    """Its thread is held all the while; what was told meanwhile comes afterwards, in order."""
+    engine = watched(engines)
+    facts(f.Session)
+    runtime = running()
+    assert runtime is not None
+    HEARD.clear()
+    held = threading.Event()
+    runtime.soon(lambda _desk: held.wait(20))
+    Agent(engine).turn("t1", "Hello")
+    for at in range(5):
+        hooks._tool_called(turn_id="t1", tool_name="read", tool_call_id=f"c{at}", args={}, result="r", duration_ms=2)
+    engine.update_from_response({"prompt_tokens": 160_000})
+    engine.should_compress(160_000)
+    hooks._turn_ended(turn_id="t1")
+    assert [] == HEARD
+    held.set()
+    facts(f.Session)
+    assert ["TurnStarted", *["ToolCalled"] * 5, "ShouldCompress", "TurnEnded"] == [
+        type(fact).__name__ for fact in HEARD
+    ]
+    assert [0.002] * 5 == [fact.seconds for fact in HEARD if isinstance(fact, f.ToolCalled)]
+
+
+def test_tools_of_many_threads_each_in_their_order(engines: Engines) -> None:
+    """None is lost, none is told twice, and what one thread says comes as it said it; two agents at once."""
+    agents = [watched(engines, session) for session in ("s1", "s2")]
+    for engine, turn in zip(agents, ("t1", "t2"), strict=True):
+        Agent(engine).turn(turn)
+    begin = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        begin.wait(10)
+        for at in range(100):
+            hooks._tool_called(
+                turn_id=f"t{number % 2 + 1}", tool_name="read", tool_call_id=f"{number}:{at}", result="r"
+            )
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30)
+    facts(f.Session)
+    called = [(fact.sid, *map(int, fact.call_id.split(":"))) for fact in HEARD if isinstance(fact, f.ToolCalled)]
+    assert 800 == len(called)
+    for number in range(8):
+        mine = [(sid, at) for sid, by, at in called if by == number]
+        assert [(agents[number % 2].seat.cell.sid, at) for at in range(100)] == mine
+
+
+# -- sessions ---------------------------------------------------------------------------------------------------------
+
+
+def test_another_provider_is_told(engines: Engines) -> None:
+    """The host switches model or falls back: the session says who runs it now."""
+    engine = watched(engines)
+    engine.update_model(model="m", context_length=200_000, provider="q")
+    engine.update_model(model="n", context_length=200_000)
+    assert [("n", "q")] == [(fact.model, fact.provider) for fact in facts(f.Session, engine)]
+
+
+def test_the_environment_names_the_profile(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the home does; an empty name is none."""
+    monkeypatch.setenv("AGENT_PROFILE", "night shift")
+    assert ["night shift"] == [fact.profile for fact in facts(f.Session, watched(engines))]
+    monkeypatch.setenv("AGENT_PROFILE", "")
+    assert ["fin"] == [fact.profile for fact in facts(f.Session, watched(engines, "s2"))]
+
+
+def test_without_a_home_there_is_none(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that cannot say where it lives."""
+
+    def nowhere() -> Any:
+        raise ImportError("no host")
+
+    monkeypatch.setattr("bridges.hermes.place.home", nowhere)
+    monkeypatch.delenv("AGENT_PROFILE", raising=False)
+    monkeypatch.delenv("HERMES_HOME", raising=False)
+    engine = engines.bare("compressor", observers=[NAME])
+    engine.update_model(model="m", context_length=200_000)
+    engine.on_session_start("s1")
+    assert [(None, "default")] == [(fact.home, fact.profile) for fact in facts(f.Session, engine)]
+
+
+@pytest.mark.parametrize("first", ["end", "finalize"])
+@pytest.mark.parametrize(
+    ("reason", "ended"),
+    [
+        ("session_boundary", "session_reset"),
+        ("new_session", "session_reset"),
+        ("shutdown", "session_end"),
+        ("", "session_end"),
+    ],
+)
+def test_the_second_of_two_ends_ends_it(engines: Engines, first: str, reason: str, ended: str) -> None:
+    """Messages may be handed over before or after the host says that it is over for good; they are known at the end."""
+    engine = watched(engines, "ending")
+    sid = engine.seat.cell.sid
+    told = {
+        "end": lambda: engine.on_session_end("ending", conversation(2, 10)),
+        "finalize": lambda: hooks._finalized(session_id="ending", reason=reason),
+    }
+    told.pop(first)()
+    assert ["active"] == [fact.state for fact in facts(f.Session, sid=sid)]
+    (then,) = told.values()
+    then()
+    assert [("ended", ended)] == [(fact.state, fact.ended) for fact in facts(f.Session, sid=sid)]
+    assert [0, 7] == [len(fact.messages) for fact in HEARD if isinstance(fact, f.Transcript)]
+
+
+def test_the_end_of_another_session_tells_nothing(engines: Engines) -> None:
+    """A review ends its parent's session on its own engine; nor does a list without messages."""
+    engine = watched(engines, "mine")
+    engine.on_session_end("yours", conversation(2, 10))
+    engine.on_session_end("mine", [])
+    hooks._finalized(session_id="yours")
+    facts(f.Session)
+    assert [0] == [len(fact.messages) for fact in HEARD if isinstance(fact, f.Transcript)]
+    assert ["active"] == [fact.state for fact in facts(f.Session, engine)]
+
+
+def test_messages_that_are_no_json_are_not_told(engines: Engines) -> None:
+    """The session ends all the same."""
+    engine = watched(engines, "odd")
+    sid = engine.seat.cell.sid
+    engine.on_session_end("odd", [{"role": "user", "content": object()}])
+    hooks._finalized(session_id="odd")
+    assert ["session_end"] == [fact.ended for fact in facts(f.Session, sid=sid)]
+    assert [0] == [len(fact.messages) for fact in HEARD if isinstance(fact, f.Transcript)]
+
+
+def test_a_compaction_is_no_end(engines: Engines) -> None:
+    """The host says one at each, with the messages that it handed over: nothing is told twice."""
+    engine = watched(engines, "long")
+    engine.compress(conversation(60, 12_000), current_tokens=160_000)
+    before = [fact.rev for fact in facts(f.Transcript, engine)]
+    engine.on_session_end("long", conversation(60, 12_000))
+    assert before == [fact.rev for fact in facts(f.Transcript, engine)]
 
 
 # -- the host's hooks -------------------------------------------------------------------------------------------------

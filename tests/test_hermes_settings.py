@@ -7,14 +7,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from attrs import fields
 
 from bridges.hermes import blocks, hooks, plugin, settings, turns
 from bridges.hermes.hooks import _child_stopped
+from bridges.hermes.observers import available
 from bridges.hermes.plateau import Plateau
 from bridges.hermes.runtime import Runtime, current_runtime, running, shut_down
 from bridges.hermes.settings import Settings, host_config, read_settings
 from bridges.hermes.wording import Wording, host_wording
 from engines import facts as f
+from tests.conftest import CHECKOUT
 from tests.hermes_adapter.desk import FAKE, Engines, conversation, facts
 from tests.hermes_adapter.fakes import Fake
 from tests.hermes_adapter.fixtures import engines
@@ -97,6 +100,16 @@ def test_another_value_of_the_environment_is_no_switch(monkeypatch: pytest.Monke
     """`on` leaves the configuration to itself."""
     monkeypatch.setenv("HERMES_DATASPACE", "on")
     assert (True, False) == (read({}).enabled, read({"enabled": False}).enabled)
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    """The block's own, with its default, and those of every observer."""
+    page = (CHECKOUT / "docs" / "reference" / "hermes-settings.md").read_text(encoding="utf-8")
+    classes = [Settings, *(one.options for one in available() if one.options is not None)]
+    names = {field.name for cls in classes for field in fields(cls) if field.metadata}
+    assert [] == sorted(name for name in names if f"| `{name}` |" not in page)
+    assert [] == sorted(one.block for one in available() if f"### `{one.block}`" not in page)
+    assert f"observers: [{', '.join(Settings().observers)}]" in page
 
 
 def test_a_configuration_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

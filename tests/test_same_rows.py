@@ -100,3 +100,12 @@ def test_without_a_key() -> None:
     assert "_mark" in row
     assert bare.without("_mark") is bare
     assert {"role": "user", "_mark": {"a": 1}} == Messages.of([row.without("content")]).thaw()[0]
+
+
+def test_what_is_shared_is_not_estimated() -> None:
+    """A row that is in both lists weighs nothing when they are compared, so nobody works out what it takes."""
+    rows = [{"role": ("user", "assistant")[at % 2], "content": f"{at} " * 50} for at in range(20)]
+    before = Messages.of(rows)
+    after = Messages.of([*copy.deepcopy(rows[:4]), *copy.deepcopy(rows[12:])], like=before)
+    assert check(after, before).ok
+    assert [row for row in after if hasattr(row, "memo")] == []

@@ -138,7 +138,7 @@ def _grid(step: float, high: float) -> str:
 
 def _clock(span: float) -> list[str]:
     """Four times since the start, in the unit that suits."""
-    unit, size = next(((name, size) for name, size in _UNITS if span >= 2 * size), ("ms", 0.001))
+    unit, size = next(((name, size) for name, size in _UNITS if span >= _ENOUGH[name] * size), ("ms", 0.001))
     parts = []
     for quarter in range(5):
         left = _LEFT + (_WIDTH - _LEFT - _RIGHT) * quarter / 4
@@ -148,6 +148,7 @@ def _clock(span: float) -> list[str]:
     return parts
 
 
+_ENOUGH = {"d": 2, "h": 2, "min": 2, "s": 1}
 _UNITS = (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0))
 
 

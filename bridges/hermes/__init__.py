@@ -8,8 +8,9 @@ The host holds one `ContextEngine` per agent and calls it on its own threads.  H
 
 `plugin` what the host loads · `adapter`, `fields` the host's side: methods, attributes · `hooks`, `turns` what the host
 tells beside, and whose it is · `seat` one agent, made up of `place` (engines, attributes, conversation), `lifecycle`
-(sessions), `feed` (turns, tools, children), `verdicts` (the cheap calls) and `calls` (compress) · `own`, `plateau`
-budget and meter · `cell` one conversation's state · `desk`, `runtime` the dataspace's side · `hosted` a context engine
+(sessions), `live` (settings and engines that change), `feed` (turns, tools, children), `verdicts` (the cheap calls) and
+`calls` (compress) · `own`, `plateau` budget and meter · `cell` one conversation's state · `desk`, `plugs`, `runtime` the
+dataspace's side · `command`, `shown` what a user asks of it · `hosted` a context engine
 written for the host, run as an engine here · `forward` its cheap calls, `bounded` such as have to come back in time ·
 `builtin`, `third` where those come from · `guard` what becomes of an answer · `wording` summaries in the host's words ·
 `settings`, `blocks` the block in the host's config · `host` all that is taken from the host.

@@ -166,18 +166,24 @@ def _watched(runtime: Runtime, name: str, *, wanted: bool) -> str:
     """Plug an observer in or out, with what answers at once for it."""
     if wanted and name in runtime.ask(lambda desk: desk.crew.names, seconds=SECONDS):
         return f"{name} is plugged in already."
+    found = _live()
+    new = {seat: evolve(seat.settings, observers=_with(seat.settings.observers, name, wanted)) for seat in found}
     if wanted:
-        changed = runtime.ask(lambda desk: desk.crew.plug(name), seconds=SECONDS)
+        those = {seat.cell.sid: settings for seat, settings in new.items() if seat.cell is not None}
+        changed = runtime.ask(lambda desk: desk.crew.plug(name, those), seconds=SECONDS)
     else:
         changed = runtime.ask(lambda desk: desk.crew.unplug(name), seconds=SECONDS)
-    for seat in _live():
-        before = seat.settings
-        others = tuple(one for one in before.observers if one != name)
-        seat.settings = evolve(before, observers=(*others, name) if wanted and changed else others)
+    if not changed:
+        return f"{name} cannot be had; the log says why." if wanted else _not_there(name)
+    for seat, settings in new.items():
+        before, seat.settings = seat.settings, settings
         seat.observe_anew(before)
-    if wanted:
-        return f"{name} observes now." if changed else f"{name} cannot be had; the log says why."
-    return f"{name} is unplugged." if changed else _not_there(name)
+    return f"{name} observes now." if wanted else f"{name} is unplugged."
+
+
+def _with(observers: tuple[str, ...], name: str, wanted: bool) -> tuple[str, ...]:
+    others = tuple(one for one in observers if one != name)
+    return (*others, name) if wanted else others
 
 
 def _live() -> list[Seat]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import partial
 
 from dataspace import Facet
@@ -29,7 +29,6 @@ class Crew:
     def __init__(self, me: Facet) -> None:
         self._me = me
         self._running: dict[str, Facet] = {}
-        self._by_hand: set[str] = set()  # plugged in for everybody, whatever their settings say
         self._left_out: set[str] = set()  # unplugged for everybody
         self._settings: OrderedDict[str, Settings] = OrderedDict()
 
@@ -55,22 +54,24 @@ class Crew:
     def settings_of(self, name: str, sid: str) -> Settings | None:
         """The settings of a conversation; None where it is not known or does not want the observer `name`."""
         settings = self._settings.get(sid)
-        return settings if settings is not None and (name in settings.observers or name in self._by_hand) else None
+        return settings if settings is not None and name in settings.observers else None
 
-    def plug(self, name: str) -> bool:
-        """Plug an observer in for every conversation; False: there is none of that name, or nobody to be observed yet."""
+    def plug(self, name: str, those: Mapping[str, Settings]) -> bool:
+        """Plug an observer in for conversations, with their settings from now on; False: it cannot be had."""
         one = observer(name)
-        if one is None or not self._settings:
+        if one is None or not those:
             return False
+        before = dict(self._settings)
+        self._settings.update(those)  # before it starts: it is told of all that stands then
         self._left_out.discard(name)
-        self._by_hand.add(name)
-        self._start(one, next(reversed(self._settings.values())))
+        self._start(one, next(iter(those.values())))
+        if name not in self.names:
+            self._settings = OrderedDict(before)
         return name in self.names
 
     def unplug(self, name: str) -> bool:
         """Stop an observer until it is plugged in again; False: it did not run."""
         self._left_out.add(name)
-        self._by_hand.discard(name)
         facet = self._running.pop(name, None)
         if facet is None or not facet.alive:
             return False

@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
-import outcome
 import trio
+from attrs import evolve
 
 from dataspace import Facet, where
 from engines.facts import Answered, Asked, Serving, Working
@@ -40,32 +41,38 @@ def _begin(work: Work, me: Facet, asked: Asked) -> None:
     call = partial(work, asked) if asked.context is None else partial(asked.context.copy().run, work, asked)
     token = trio.lowlevel.current_trio_token()
 
-    def back(result: outcome.Outcome[Messages | None]) -> None:
+    def back(unwrap: Callable[[], Messages | None]) -> None:
         try:
             engine.retract(working)
-            _answer(me, asked, result)
+            _answer(me, asked, unwrap)
         except Exception:  # to the event loop it would be a bug of its own
             log.exception("the answer of %s was not taken", me.name)
 
-    def deliver(result: outcome.Outcome[Messages | None]) -> None:
+    def deliver(result: Any) -> None:
         with suppress(trio.RunFinishedError):
-            token.run_sync_soon(back, result)
+            token.run_sync_soon(back, result.unwrap)
 
     try:
         trio.lowlevel.start_thread_soon(call, deliver, f"{me.name} at work")
-    except Exception as error:  # noqa: BLE001 - there are no more threads to be had
-        back(outcome.Error(error))
+    except RuntimeError as error:  # there are no more threads to be had
+        refusal = error
+
+        def refuse() -> None:
+            raise refusal
+
+        back(refuse)
 
 
-def _answer(me: Facet, asked: Asked, result: outcome.Outcome[Messages | None]) -> None:
-    if isinstance(result, outcome.Value):
-        if me.alive:
-            me.send(Answered(asked.sid, asked.ask, asked.n, me.name, messages=result.value))
-        return
-    error = result.error  # type: ignore[union-attr]
-    if not me.alive:
-        log.error("%s failed in a thread nobody waits for any more", me.name, exc_info=error)
-        return
-    text = str(error)
-    why = type(error).__name__ + (f": {text}" if text else "")
-    me.send(Answered(asked.sid, asked.ask, asked.n, me.name, error=why))
+def _answer(me: Facet, asked: Asked, unwrap: Callable[[], Messages | None]) -> None:
+    """Send what the work has brought, or why it has brought nothing; if the question has gone, only errors are told."""
+    answer = Answered(asked.sid, asked.ask, asked.n, me.name)
+    try:
+        answer = evolve(answer, messages=unwrap())
+    except BaseException as error:  # whatever ended the work, it is the answer to the question
+        if not me.alive:
+            log.error("%s failed in a thread nobody waits for any more", me.name, exc_info=error)
+            return
+        text = str(error)
+        answer = evolve(answer, error=type(error).__name__ + (f": {text}" if text else ""))
+    if me.alive:
+        me.send(answer)

@@ -80,11 +80,11 @@ class Exchange:
         if given is None:
             return messages.thaw()
         answer, done = given
-        if len(set(map(id, done))) < len(done) or not all([type(made) is dict for made in done]):
+        if len(set(map(id, done))) < len(done) or set(map(type, done)) - {dict}:
             return messages.thaw()  # something is in it twice and would be the same to the host, or is no plain dict
         if messages is answer:
             return done
-        own = {id(row): made for row, made in zip(answer, done, strict=True)}
+        own: dict[int, dict[str, Any] | None] = {id(row): made for row, made in zip(answer, done, strict=True)}
         return [own.pop(id(row), None) or thaw(row) for row in messages]
 
     def forget(self) -> None:

@@ -36,8 +36,9 @@ class Feed(Live):
         aides = self.aides
         if aides is None:
             return None
-        watch_requests(aides.wants_requests())
-        return aides.context(TurnBegun(turn.turn, turn.text, turn.first))
+        context = aides.context(TurnBegun(turn.turn, turn.text, turn.first))
+        watch_requests(aides.wants_requests())  # a turn that begins may make them want some
+        return context
 
     def take_turn(self) -> None:
         """If a turn was begun on this thread and is nobody's yet, it is ours; for a word with it, it is too late."""

@@ -228,9 +228,7 @@ def _used(answer: Messages, mended: Messages) -> bool:
     return any(_identity(row) in given for row in mended)
 
 
-def _useless_summary(
-    rows: Messages, before: Messages, changed: Changed, wording: Wording, *, quotes: bool
-) -> str:
+def _useless_summary(rows: Messages, before: Messages, changed: Changed, wording: Wording, *, quotes: bool) -> str:
     """Why a summary that was put in says nothing; empty where it says something, or there is none."""
     for row in changed.put:
         text = text_of(row)

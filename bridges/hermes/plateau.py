@@ -13,6 +13,7 @@ __all__ = ["Plateau"]
 READINGS = 3
 """So many readings in a row make a plateau."""
 WIDTH = 0.01  # the most that readings of one plateau differ by, as a share
+APART = 2.0  # how many times a reading the first estimate beside it may be: estimates are rough
 GROWTH = 1.3  # how much the estimate has to have grown since its first reading
 
 
@@ -24,6 +25,14 @@ class Plateau:
     readings: int = 0
     first: int = 0
     noticed: bool = False
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the reading may well be all that the provider takes: it began at about what the prompt then held.
+
+        One that reports a fixed number, or only what is new in a prompt, is far from any estimate.
+        """
+        return self.noticed and self.first <= self.level * APART
 
     def read(self, prompt: int, estimate: int) -> Plateau:
         """The provider says how large the prompt was, after somebody had estimated it (0: nobody has)."""

@@ -37,6 +37,11 @@ class Verdicts(Feed):
     plateau = Plateau()
     estimate = 0  # what somebody reckoned the next prompt to hold, latest
 
+    def update_model(self, told: dict[str, Any]) -> None:
+        """Another model, or the first one; what was read of the one before says nothing about it."""
+        super().update_model(told)
+        self.plateau = Plateau()
+
     def usage(self, usage: Any) -> None:
         """A response came, with the provider's usage report; perhaps an empty one."""
         report: Mapping[str, Any] = usage if isinstance(usage, Mapping) else {}
@@ -48,7 +53,7 @@ class Verdicts(Feed):
             hosted.tell("update_from_response", told)
         self.own.read_usage(report)
         if cell is not None:
-            self._watch()
+            self._watch(report)
             cell.guarded = self.in_charge() is None
             cell.happen(UsageRead(cell.sid, report, at=time.monotonic()))
 
@@ -133,10 +138,12 @@ class Verdicts(Feed):
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
+    def _watch(self, report: Mapping[str, Any]) -> None:
         """Say it, once a conversation, if the provider cuts off what it is sent; what it takes is the budget then."""
-        before = self.plateau
-        self.plateau = before.read(self.own.values["last_prompt_tokens"], self.estimate)
+        reading, before = read_usage("", 0, report), self.plateau
+        if reading is None or not reading.prompt:
+            return  # it says nothing of a size; the earlier reading is none of this response
+        self.plateau = before.read(reading.prompt, self.estimate)
         if not self.plateau.noticed or before.noticed:
             return
         level = self.plateau.level
@@ -149,7 +156,7 @@ class Verdicts(Feed):
             " have %d.",
             *(level, self.estimate, length),
         )
-        if self.settings.guard == "repair":
+        if self.settings.guard == "repair" and self.plateau.cut_off:
             self.write("threshold_tokens", max(1, int(level * NEARLY_ALL)))
 
     def _others(self) -> bool:

@@ -70,6 +70,7 @@ class Ledger:
 
     `task` is the request at hand, `declared` what somebody says it needs, `touched` the skills loaded or used for it;
     `running`: the model is at work on it.  `unloadable` could not be loaded again.  `turns`: somebody tells where requests begin.
+    `taken` compactions were taken over, of `compactions` it is known what they made, `ask` being the latest of those.
     `pending`: a compaction was taken over, and no request has been seen since; `look`: the next one is to be looked at.
     """
 
@@ -84,6 +85,8 @@ class Ledger:
     unloadable: frozenset[Key] = frozenset()
     events: int = 0
     ask: int = 0
+    taken: int = 0
+    compactions: int = 0
     turns: bool = False
     pending: bool = False
     look: bool = False
@@ -111,6 +114,11 @@ class Ledger:
         known = {name for skill in self.skills for name in _names(skill)}
         labels = [skill.entry.label for skill in self.required]
         return tuple(dict.fromkeys([*labels, *sorted(self.declared - known)]))
+
+    @property
+    def latest(self) -> int:
+        """The question of the latest compaction; 0: nobody has said yet which that was."""
+        return self.ask if self.compactions >= self.taken else 0
 
     @property
     def curious(self) -> bool:

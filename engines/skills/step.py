@@ -193,7 +193,7 @@ def _seen(ledger: Ledger, event: e.Seen, _policy: SkillPolicy) -> Stepped:
 
 
 def _compacted(ledger: Ledger, event: e.Compacted, _policy: SkillPolicy) -> Stepped:
-    ledger = evolve(ledger, ask=max(ledger.ask, event.ask))
+    ledger = evolve(ledger, ask=max(ledger.ask, event.ask), compactions=ledger.compactions + 1)
     if ledger.loss is not None and ledger.loss.ask == 0:
         ledger = evolve(ledger, loss=evolve(ledger.loss, ask=event.ask))
     if event.late and not ledger.pending:
@@ -203,7 +203,7 @@ def _compacted(ledger: Ledger, event: e.Compacted, _policy: SkillPolicy) -> Step
 
 
 def _taken_over(ledger: Ledger, _event: e.TakenOver, _policy: SkillPolicy) -> Stepped:
-    return Stepped(evolve(ledger, pending=True))
+    return Stepped(evolve(ledger, pending=True, taken=ledger.taken + 1))
 
 
 def _looked(ledger: Ledger, rows: Sequence[Any], found: dict[Key, Entry], *, sure: bool) -> Ledger:
@@ -213,10 +213,16 @@ def _looked(ledger: Ledger, rows: Sequence[Any], found: dict[Key, Entry], *, sur
     there = {same(entry, known).key: same(entry, known) for entry in found.values()}
     calls = {one.call.id for one in sightings(rows) if one.call is not None}
     skills = [_as_seen(skill, there.pop(skill.key, None), calls, sure=sure) for skill in ledger.skills]
+    # One that came just now and is not whole does not come whole by being loaded again.
+    cut = {
+        old.key
+        for old, new in zip(ledger.skills, skills, strict=True)
+        if old.state == "unseen" and new.state == "pruned" and old.entry.call in calls and not ledger.pending
+    }
     for entry in there.values():
         loose = _loose(rows, entry)
         skills.append(Skill(entry, entry.state, ledger.events, loose))
-    return evolve(ledger, skills=tuple(skills), known=rows)
+    return _give_up(evolve(ledger, skills=tuple(skills), known=rows), frozenset(cut))
 
 
 def _as_seen(skill: Skill, now: Entry | None, calls: set[str], *, sure: bool) -> Skill:
@@ -316,8 +322,7 @@ def _losing(ledger: Ledger) -> Ledger:
     before = () if loss is None else loss.skills
     new = tuple(key for key in gone if key not in before)
     if new:
-        ask = ledger.ask if not ledger.pending else 0
-        return evolve(ledger, loss=Loss(ask, tuple(dict.fromkeys([*before, *new]))))
+        return evolve(ledger, loss=Loss(ledger.latest, tuple(dict.fromkeys([*before, *new]))))
     if loss is not None and loss.shown and gone:
         return evolve(ledger, loss=evolve(loss, shown=False))
     return ledger

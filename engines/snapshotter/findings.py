@@ -23,11 +23,15 @@ _PLAN = re.compile(
     r"next step\b|next[,:]|todo[:\b]|remaining[:\b]|still to do\b)"
 )
 _HOST = re.compile(r"(?i)^(?:\[?operation )?(?:interrupted|cancelled|canceled)\b")  # what a host says for the model
-_ANNOUNCED = re.compile(r"(?i)^(?:now |next |still )?(?!(?:every|any|no|some)thing\b|during\b|according\b)[a-z]{3,}ing\b")  # "Reading file 3." tells of no result
+_ANNOUNCED = re.compile(
+    r"(?i)^(?:now |next |still )?(?!(?:every|any|no|some)thing\b|during\b|according\b)[a-z]{3,}ing\b"
+)  # "Reading file 3." tells of no result
 _TOLD = re.compile(
     r"(?i)^(?:finding|conclusion|root cause|cause|result|decision|decided|fixed|error|lesson|learned|confirmed|summary|note|verdict|answer|solution)s?\b"
 )
 _ERROR = re.compile(r"\b\w*(?:Error|Exception)\b|\bfail(?:s|ed|ure|ing)?\b|\bcrash(?:es|ed)?\b|\btimed out\b")
+_HEADED = re.compile(r"^#{1,6} ", re.MULTILINE)
+_MARKED = re.compile(r"^\[CONTEXT [^\]\n]{0,80}\]:?(?:.{300,})?|^--- END OF CONTEXT SUMMARY.*$", re.MULTILINE)
 _ENOUGH = 1.5  # a name, a number, or a word of reason or result
 
 
@@ -55,7 +59,8 @@ def findings_of_summary(text: str, most: int = 12) -> tuple[str, ...]:
     """Return what the summary of a compaction holds: what was found in ours, and the most telling sentences of others."""
     ours = split_summary(text)[1]
     if not ours:
-        return findings_in(text, final=True, most=most)
+        head = _HEADED.search(text)  # what stands before the first heading tells what a summary is
+        return findings_in(_MARKED.sub("", text[head.start() :] if head else text), final=True, most=most)
     summary = parse(ours)
     items = [item.text for item in (*summary.decided, *summary.errors, *summary.notes)]
     return tuple(clip(plain(item), _LONGEST) for item in items[-most:]) + findings_in(summary.prose, most=most)

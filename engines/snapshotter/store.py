@@ -124,8 +124,11 @@ class SnapshotStore:
         except ModuleNotFoundError:
             raise SnapshotError("filelock is missing; pip install 'hermes-dataspace[hermes]'") from None
         make_private(self.directory)
+        lock = self.directory / LOCK
+        if lock.is_symlink():  # somebody's trap, from when the folder was open
+            remove(lock)
         try:
-            with filelock.FileLock(self.directory / LOCK, timeout=_PATIENCE, mode=0o600, poll_interval=_POLL):
+            with filelock.FileLock(lock, timeout=_PATIENCE, mode=0o600, poll_interval=_POLL):
                 yield
         except filelock.Timeout:
             raise SnapshotError(f"others have held the lock of {self.directory} for {_PATIENCE:g} s") from None

@@ -99,10 +99,10 @@ def tool_entry(
     bad = failed(status, result) if bad is None else bad
     what = label(tool, named)
     how = f"failed ({status})" if bad and status not in {"", "ok"} else "failed" if bad else "went well"
-    [what, how, *ends] = redact(
-        [what[: _ACTION + _SLACK], how, result[: _DETAIL + _SLACK], result[-_DETAIL - _SLACK :]]
-    )
-    detail = _two_ends(*ends) if bad and len(result) > _DETAIL else ends[0][:_DETAIL]  # how it failed often stands last
+    both = bad and len(result) > _DETAIL  # how it failed often stands last
+    texts = [what[: _ACTION + _SLACK], how, result[: _DETAIL + _SLACK], result[-_DETAIL - _SLACK :] if both else ""]
+    what, how, head, tail = redact(texts)
+    detail = _two_ends(head, tail) if both else head[:_DETAIL]
     entry = weighed("tool-failed" if bad else "tool", skill=tool, action=what[:_ACTION], detail=detail)
     return {**entry, "reflection": f"{what[:_ACTION]} {how}"}
 

@@ -166,7 +166,7 @@ def _alternation(rows: Messages, before: Messages) -> Iterator[Problem]:
             known = neighbours(before) if known is None else known
             if collides(last, row, known):
                 yield Problem("alternation", at, f"a second {role_of(row)} message in a row")
-        last, said = row, role
+        last, said = row, role_of(row)
 
 
 def _current_user(rows: Messages, before: Messages, now: int, was: int) -> Iterator[Problem]:

@@ -10,7 +10,18 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-__all__ = ["ROLES", "SYSTEM_ROLES", "Call", "call_id", "call_ids", "calls_of", "images_in", "own_text", "role_of", "text_of"]
+__all__ = [
+    "ROLES",
+    "SYSTEM_ROLES",
+    "Call",
+    "call_id",
+    "call_ids",
+    "calls_of",
+    "images_in",
+    "own_text",
+    "role_of",
+    "text_of",
+]
 
 SYSTEM_ROLES = frozenset({"system", "developer"})
 ROLES = SYSTEM_ROLES | {"user", "assistant", "tool", "function"}

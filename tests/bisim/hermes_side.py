@@ -217,6 +217,7 @@ class Side:
         if self.in_place or self.session != old:
             told = {"boundary_reason": "compression", "old_session_id": old, "platform": "cli", "conversation_id": None}
             self.call("on_session_start", self.session, **told)
+            self.bound = True
         self.rows = done
         engine.last_compression_rough_tokens = 1000 + 10 * len(done)
         engine.last_prompt_tokens = -1

@@ -11,8 +11,9 @@ import pytest
 
 from engines.facts import Compressed
 from engines.transcript import check
-from tests.bisim.hermes_pair import Pair, built_in, pairing, unsound
+from tests.bisim.hermes_pair import Pair, pairing
 from tests.bisim.hermes_script import Setup
+from tests.bisim.hermes_seen import built_in, unsound
 from tests.bisim.hermes_side import Report, Rows, Side
 from tests.bisim.hermes_sound import NAMES, PLATEAU, RULE, weaknesses
 from tests.bisim.hermes_summary import USELESS
@@ -302,3 +303,35 @@ def test_every_weakness_has_a_test() -> None:
     text = Path(__file__).read_text("utf-8")
     by_constant = {RULE, PLATEAU, *(f"takes a summary: {mood}" for mood in USELESS)}
     assert [] == [name for name in NAMES if name not in by_constant and f'"{name}"' not in text]
+
+
+def test_what_is_no_reading_makes_no_plateau(pair: Pair) -> None:
+    """Responses without usage repeat no size, and another model begins anew: the threshold stays."""
+
+    def turn(estimate: int, report: dict[str, Any]) -> Callable[[Side], Any]:
+        return lambda side: (side.asks(estimate), side.usage(report))
+
+    said = {"prompt_tokens": 30_000}
+    for steps in (
+        [turn(36_000, said), turn(44_000, {}), turn(48_000, {}), turn(50_000, said)],
+        [turn(36_000, said), turn(44_000, said), lambda side: side.switch("n", 64_000), turn(50_000, said)],
+    ):
+        mine, other = both(pair, holding(TALK), *steps)
+        assert mine.engine.threshold_tokens == other.engine.threshold_tokens == 54_400
+
+
+def test_a_threshold_set_while_a_summary_is_written_stays(pair: Pair) -> None:
+    """B26: another thread switches the model meanwhile; what comes of the call has the threshold that the host has set."""
+    switch: Callable[[Side], Any] = lambda side: side.switch("wide", 200_000)  # noqa: E731 - it is given a name to be read
+    _mine, other = both(
+        pair, holding(TALK), lambda side: side.lower(32_000), lambda side: side.compact(60_000, meanwhile=switch)
+    )
+    assert other.report.taken
+    assert 100_000 == other.engine.threshold_tokens
+
+
+def test_a_switch_while_a_compaction_by_hand_finds_nothing(pair: Pair) -> None:
+    """The strikes that it cleared do not come back."""
+    strike: Callable[[Side], Any] = lambda side: side.compact(60_000)  # noqa: E731 - as above
+    mine, other = both(pair, holding(TALK[:3]), strike, by_hand)
+    assert (2, 1) == (mine.engine._ineffective_compression_count, other.engine._ineffective_compression_count)

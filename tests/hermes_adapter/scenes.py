@@ -206,7 +206,7 @@ def ours_again(stage: Stage) -> Seen:
     for at in range(8):
         path = stage.root / f"long{at}.txt"
         path.write_text(f"a long line of parcels {at}\n" * 900, encoding="utf-8")
-        look.append(Say("Reading on.", (Call("read_file", {"path": str(path)}),), 20_000))
+        look.append(Say("Reading on.", (Call("read_file", {"path": str(path)}),), 20_000 + 1_000 * at))
     long = [reading(stage, 60_000), *look, reading(stage, 60_000)]
     return play(stage, long, {"engines": ["compressor"]}, rows=history(40, 5000))
 

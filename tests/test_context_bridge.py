@@ -1,0 +1,437 @@
+"""`/context-bridge`, the tool that goes with it, and the ends of sessions, without a host."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bridges.hermes import snapshots, snapshots_command, snapshots_end, snapshots_restore
+from bridges.hermes.aides import Standing, TurnBegun
+from bridges.hermes.settings import Settings
+from bridges.hermes.snapshots import Options, SnapshotAide
+from engines import facts as f
+from engines.snapshotter import FOLDER, Snapshot, SnapshotStore
+from engines.transcript import estimate_text
+
+TURN = TurnBegun("t1", "Go on.")
+
+
+class Seat:
+    """An agent, as far as it matters here."""
+
+    def __init__(self, sid: str = "hermes-1", platform: str = "cli", **more: Any) -> None:
+        self.made, self.alone = True, False
+        self.cell: Any = SimpleNamespace(sid=sid)
+        self.session = {"platform": platform, **more}
+        self.left = 0
+
+    def leave(self) -> None:
+        self.left += 1
+
+
+class Place:
+    """A home with snapshots, and agents in front of a user or not."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.seats: list[Seat] = []
+        self.terminal: Any = None
+        self.said: list[Any] = []
+        self.store = SnapshotStore(home / FOLDER)
+
+    def save(self, session: str, at: int = 0, **more: Any) -> str:
+        """A snapshot of a session; its id."""
+        state = {"request": f"The request of {session}."}
+        snapshot = Snapshot(session, timestamp=1_700_000_000 + at, task_state=state, **more)
+        return self.store.save(snapshot).stem
+
+    def command(self, text: str = "", *, acts: bool = True) -> str:
+        """What is typed."""
+        return snapshots_command.answer(text, acts=acts)
+
+    def aide(
+        self,
+        sid: str = "hermes-1",
+        session: str = "now",
+        platform: str = "cli",
+        home: Path | None = None,
+        **options: Any,
+    ) -> SnapshotAide:
+        """The aide of a conversation."""
+        settings = Settings(options=(Options(**options),))
+        where = (str(home or self.home), "default", "model", platform, settings)
+        return SnapshotAide(Standing(sid, session, *where, self.said.append, lambda *_args: None))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A place of its own; what waits anywhere is gone before and after."""
+    made = Place(tmp_path)
+    monkeypatch.delenv("AGENT_PROFILE", raising=False)
+    monkeypatch.setattr(snapshots_command, "home", lambda: made.home)
+    monkeypatch.setattr(snapshots_command, "host_config", dict)
+    for module in (snapshots_restore, snapshots_end):
+        monkeypatch.setattr(module, "seats", lambda: list(made.seats))
+    monkeypatch.setattr(snapshots_restore, "host_context", [SimpleNamespace(_manager=SimpleNamespace(_cli_ref=None))])
+    monkeypatch.setattr(snapshots_restore, "_waiting", [])
+    monkeypatch.setattr(snapshots_restore, "unkept", set())
+    monkeypatch.setattr(snapshots_end, "_successors", type(snapshots_end._successors)())
+    monkeypatch.setattr(snapshots_end, "_closing", {})
+    return made
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_list_is_what_it_does_by_itself(place: Place) -> None:
+    """Without a word it lists, the newest first, and says whose and where; an empty folder is no error."""
+    assert "There are no snapshots (profile default," in place.command()
+    first, second = place.save("first"), place.save("second", 5)
+    for text in ("", "list", " LIST "):
+        said = place.command(text)
+        assert said.index(second) < said.index(first)
+        assert f"profile default, {place.store.directory}" in said
+        assert "1. " in said
+
+
+@pytest.mark.parametrize("text", ["frobnicate", "restore 1 2", "\x1b[31mx", "help", "--help"])
+def test_wrong_input_gets_help(place: Place, text: str) -> None:
+    """What is none of its words gets the words that there are; nothing that acts on a terminal comes back."""
+    said = place.command(text)
+    assert "/context-bridge restore [id]" in said
+    assert "\x1b" not in said
+
+
+@pytest.mark.parametrize("text", ["restore zzz", "show 7", "clear nobody", "show", "clear"])
+def test_what_is_not_there(place: Place, text: str) -> None:
+    """An id that is none, and none where one is needed: said, and nothing is changed."""
+    place.save("first")
+    said = place.command(text)
+    assert "a number" in said
+    assert 1 == len(place.store.list())
+
+
+def test_show_and_clear(place: Place) -> None:
+    """One is shown whole by its number, one is removed by the beginning of its id, all by `all`."""
+    ids = [place.save(f"s{n}", n) for n in range(4)]
+    assert "The request of s2." in place.command("show 2")
+    assert place.command(f"clear {ids[0][:9]}").startswith("Removed: 1 ")
+    assert place.command("clear all").startswith("Removed: 3 ")
+    assert "There is nothing to restore" in place.command("restore")
+    assert [] == place.store.list()
+
+
+def test_corrupt_ones_are_marked(place: Place) -> None:
+    """A file that cannot be read is listed as such, and restoring it says why it cannot be."""
+    id_ = place.save("first")
+    place.store.directory.joinpath(f"{id_}.json").write_text("{", encoding="utf-8")
+    assert "[CORRUPT]" in place.command("list")
+    assert "is corrupt and cannot be restored" in place.command("restore 1")
+    assert "There is nothing to restore" in place.command("restore")
+
+
+def test_no_error_reaches_the_host(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A home that is not known, a disk that fails, a fault of ours: an answer."""
+    monkeypatch.setattr(snapshots_command, "home", lambda: "")
+    assert "the home of this session is not known" in place.command()
+    monkeypatch.setattr(SnapshotStore, "list", lambda _self: 1 / 0)
+    monkeypatch.setattr(snapshots_command, "home", lambda: place.home)
+    assert "has failed" in place.command()
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_n15_the_profile_is_that_of_the_home(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """N15: only the resolved profile is listed, and the answer says which it is."""
+    place.save("default's")
+    fin = place.home / "profiles" / "fin"
+    SnapshotStore(fin / FOLDER, "fin").save(Snapshot("fin's", profile="fin"))
+    monkeypatch.setattr(snapshots_command, "home", lambda: fin)
+    said = place.command()
+    assert "profile fin" in said
+    assert "fin's" in said
+    assert "default's" not in said
+
+
+def test_on_an_event_loop_it_only_lists(place: Place) -> None:
+    """Where an event loop calls it, it may be anybody's: every word lists, and nothing waits or is removed."""
+    place.save("first")
+    place.seats.append(Seat())
+
+    async def run() -> list[str]:
+        return [await snapshots_command._command(text) for text in ("list", "restore", "show 1", "clear all")]  # type: ignore[misc]
+
+    for said in asyncio.run(run()):
+        assert "first" in said
+        assert "The request of" not in said
+    assert 1 == len(place.store.list())
+    assert place.aide().context(TURN) is None
+    assert "first" in str(snapshots_command._command("list"))
+
+
+# -- restoring --------------------------------------------------------------------------------------------------------
+
+
+def test_restored_once(place: Place) -> None:
+    """It goes with the next turn of the agent, once, within its budget, and says from where it is."""
+    place.save("first", key_findings=["x " * 200] * 40)
+    place.seats.append(Seat())
+    assert "goes to the model with your next message" in place.command("restore")
+    text = place.aide().context(TURN)
+    assert text is not None
+    for part in ("session first", "2023-11-14 22:13:20 UTC", "The request of first."):
+        assert part in text
+    assert estimate_text(text) <= 2_000
+    assert place.aide().context(TURN) is None
+
+
+def test_the_latest_counts(place: Place) -> None:
+    """Restoring again before the turn takes the place of what waited."""
+    place.save("first")
+    place.save("second", 1)
+    place.seats.append(Seat())
+    place.command("restore 2")
+    place.command("restore 1")
+    text = place.aide().context(TURN)
+    assert text is not None
+    assert "session second" in text
+    assert place.aide().context(TURN) is None
+
+
+def test_it_waits_for_the_agent_not_for_the_conversation(place: Place) -> None:
+    """Between /new and the next message there is no conversation; it is for that agent's next one."""
+    place.save("first")
+    seat = Seat()
+    seat.cell = None
+    place.seats.append(seat)
+    place.command("restore")
+    place.seats.append(Seat("hermes-9"))
+    assert place.aide("hermes-9").context(TURN) is None
+    seat.cell = SimpleNamespace(sid="hermes-2")
+    assert place.aide("hermes-2").context(TURN) is not None
+
+
+def test_before_there_is_an_agent(place: Place) -> None:
+    """It is for the first that begins a turn in this home, if it is in front of a user."""
+    place.save("first")
+    place.command("restore")
+    place.seats += [
+        Seat("child", "subagent"),
+        Seat("bot", "telegram"),
+        Seat("given", parent="hermes-1"),
+        Seat("review"),
+        Seat("cli"),
+    ]
+    snapshots_restore.unkept.add("review")
+    for sid, platform in (
+        ("child", "subagent"),
+        ("bot", "telegram"),
+        ("given", "cli"),
+        ("review", "cli"),
+        ("nobody", "cli"),
+    ):
+        assert place.aide(sid, platform=platform).context(TURN) is None
+    assert place.aide("cli", home=place.home / "other").context(TURN) is None
+    assert place.aide("cli").context(TURN) is not None
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda seat: setattr(seat, "made", False), lambda seat: setattr(seat, "alone", True)]
+)
+def test_agents_that_cannot_be_meant(place: Place, spoil: Callable[[Seat], None]) -> None:
+    """One that was never used, and one that is switched off, are not counted."""
+    place.save("first")
+    place.seats += [Seat("one"), Seat("two")]
+    assert "2 sessions run here" in place.command("restore")
+    spoil(place.seats[0])
+    assert "goes to the model" in place.command("restore")
+    assert place.aide("two").context(TURN) is not None
+
+
+def test_who_is_in_front_of_the_user(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the host's terminal the agent there is meant, whoever else works in the background."""
+    place.save("first")
+    place.seats += [Seat("one"), Seat("two")]
+    engine = SimpleNamespace(seat=place.seats[1])
+    terminal = SimpleNamespace(agent=SimpleNamespace(context_compressor=engine))
+    monkeypatch.setattr(
+        snapshots_restore, "host_context", [SimpleNamespace(_manager=SimpleNamespace(_cli_ref=terminal))]
+    )
+    place.command("restore")
+    assert place.aide("one").context(TURN) is None
+    assert place.aide("two").context(TURN) is not None
+
+
+def test_what_nobody_can_get_any_more(place: Place) -> None:
+    """An agent that is gone takes with it what waited for it."""
+    place.save("first")
+    place.seats.append(Seat())
+    place.command("restore")
+    place.seats[:] = [Seat("other")]
+    assert place.aide("other").context(TURN) is None
+    assert [] == snapshots_restore._waiting
+
+
+# -- the tool ---------------------------------------------------------------------------------------------------------
+
+
+def call(aide: SnapshotAide, **args: Any) -> dict[str, Any]:
+    """What the model gets."""
+    said = aide.handle_tool_call("context_bridge", args, ())
+    answer: dict[str, Any] = json.loads(said) if isinstance(said, str) else said
+    return answer
+
+
+def test_the_tool(place: Place) -> None:
+    """It lists, restores by number, id or the newest, and notes; what is wrong is an answer that says what can be given."""
+    place.save("first")
+    place.save("second", 1)
+    aide = place.aide()
+    assert ["second", "first"] == [one["session"] for one in call(aide)["snapshots"]]
+    assert "The request of second." in call(aide, action="restore")["restored"]
+    assert "The request of first." in call(aide, action="restore", id="2")["restored"]
+    assert {"noted": True} == call(aide, action="note", text=" It was the frost. ")
+    assert [f.Noted("hermes-1", "It was the frost.", by="context_bridge")] == place.said
+    for args in ({"action": "clear"}, {"action": "note"}, {"action": "restore", "id": "zz"}):
+        assert "error" in call(aide, **args)
+    (place.store.directory / "bad.json").touch()
+    assert "[CORRUPT]" in call(aide)["snapshots"][-1]["problem"]
+    assert "error" in call(place.aide(home=Path("/dev/null/x")), action="restore")
+
+
+def test_the_tool_can_be_had_or_not() -> None:
+    """Its schema is plain; a setting turns it off."""
+    (schema,) = snapshots.tools(Settings())
+    assert "context_bridge" == schema["name"]
+    assert ["list", "restore", "note"] == schema["parameters"]["properties"]["action"]["enum"]
+    assert [] == snapshots.tools(Settings(options=(Options(tool=False),)))
+
+
+def test_in_a_gateway_the_tool_knows_its_own(place: Place) -> None:
+    """One user's state never reaches another: only the session's own snapshots, and those it goes on from."""
+    place.save("mine-1", 0, lineage={"next_session": "mine-2"})
+    place.save("mine-2", 1, lineage={"earlier_sessions": ["mine-1b"]})
+    place.save("mine-1b", 2)
+    theirs = place.save("theirs", 3, lineage={"next_session": "other"})
+    aide = place.aide(session="mine-3", platform="telegram")
+    assert [] == call(aide)["snapshots"]
+    assert "no snapshot" in call(aide, action="restore")["error"]
+    snapshots_end._reset(session_id="mine-3", old_session_id="mine-2", new_session_id="mine-3", reason="new_session")
+    assert ["mine-1b", "mine-2", "mine-1"] == [one["session"] for one in call(aide)["snapshots"]]
+    assert "error" in call(aide, action="restore", id=theirs)
+    aide.rotated("other")
+    assert ["theirs"] == [one["session"] for one in call(aide)["snapshots"]]
+
+
+# -- ends -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody is there who writes."""
+    monkeypatch.setattr(snapshots_end, "running", lambda: SimpleNamespace(alive=True))
+
+
+def test_n02_hooks_of_ends(place: Place, runs: None) -> None:
+    """N02: either form of the hooks, whatever else they bring: who goes on from whom, and nothing else, is taken from them."""
+    more = {"reason": "new_session", "platform": "telegram", "telemetry_schema_version": 1}
+    snapshots_end._finalized(session_id="old", new_session_id="new", **more)
+    snapshots_end._reset(session_id="new2", old_session_id="new", new_session_id="new2", **more)
+    snapshots_end._finalized(session_id="cli", **more)
+    snapshots_end._reset(session_id="cli2", **more)
+    assert {"old": "new", "new": "new2"} == dict(snapshots_end._successors)
+    assert {"next_session": "new"} == snapshots_end.successor_of(f.Session("s", host_session="old"))
+    assert {} == snapshots_end.successor_of(f.Session("s"))
+
+
+def test_an_end_is_waited_for(place: Place, runs: None) -> None:
+    """Whoever says that a session is over waits until it is on disk."""
+    place.aide().ended("session_end")
+    writer = threading.Timer(0.02, snapshots_end.closed, ["hermes-1"])
+    writer.start()
+    assert snapshots_end.settle(30)
+    writer.join()
+    assert snapshots_end.settle(0)
+    snapshots_end.closed("hermes-1")
+
+
+def test_an_end_is_not_waited_for_for_ever(place: Place, runs: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that hangs costs a moment; an event loop is not held up; without a writer nobody is waited for."""
+    snapshots_end.closing("hermes-1")
+    assert not snapshots_end.settle(0.01)
+
+    async def run() -> bool:
+        return snapshots_end.settle(3_600)
+
+    assert not asyncio.run(run())
+    monkeypatch.setattr(snapshots_end, "running", lambda: None)
+    assert not snapshots_end.settle(3_600)
+
+
+def test_the_process_ends(
+    place: Place, runs: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every conversation is over then; one that cannot say so is logged, and so is what is not written in time."""
+    monkeypatch.setattr(snapshots_end, "PATIENCE", 0.01)
+    broken = Seat()
+    broken.leave = lambda: 1 / 0  # type: ignore[assignment,method-assign,return-value]
+    place.seats += [broken, Seat()]
+    snapshots_end._exit()
+    assert 1 == place.seats[1].left
+    assert "could not be told" in caplog.text
+    monkeypatch.setattr(snapshots_end, "settle", lambda: False)
+    snapshots_end._exit()
+    assert "before all snapshots are written" in caplog.text
+
+
+def test_it_is_bounded(place: Place) -> None:
+    """Sessions that never end, and chains of them, are not remembered for ever."""
+    for n in range(1_100):
+        snapshots_end.closing(f"s{n}")
+        snapshots_end._follows(f"s{n}", f"s{n + 1}")
+    assert 1_000 == len(snapshots_end._closing) == len(snapshots_end._successors)
+
+
+# -- the observer -----------------------------------------------------------------------------------------------------
+
+
+def test_a_review_in_the_background_has_none(place: Place) -> None:
+    """The host's review bears its parent's name: nothing of it is kept, and it gets nothing."""
+    made: list[Any] = []
+    standing = Standing(
+        "hermes-5", "s", str(place.home), "default", "m", "cli", Settings(), place.said.append, lambda *_args: None
+    )
+    thread = threading.Thread(target=lambda: made.append(snapshots.aide(standing)), name="bg-review-1")
+    thread.start()
+    thread.join()
+    assert [None] == made
+    assert {"hermes-5"} == snapshots_restore.unkept
+
+
+def test_a_host_that_takes_nothing() -> None:
+    """A host without commands, skills or hooks does without."""
+    snapshots_command.register_snapshots(SimpleNamespace())
+    taken: list[str] = []
+
+    class Host:
+        def register_command(self, name: str, handler: Any, description: str, args_hint: str) -> None:
+            taken.append(name)
+
+        def register_skill(self, name: str, path: Path, description: str) -> None:
+            assert path.is_file()
+            taken.append(name)
+
+        def register_hook(self, name: str, hook: Any) -> None:
+            taken.append(name)
+            raise ValueError(name)
+
+    snapshots_command.register_snapshots(Host())
+    assert ["context-bridge", "skill-radar", "on_session_finalize", "on_session_reset"] == taken
