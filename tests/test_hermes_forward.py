@@ -185,6 +185,7 @@ def test_a_stuck_engine_is_asked_nothing_and_told_everything(gate: threading.Eve
     gate.set()
     waits(lambda: not one.stuck)
     assert ([1, 2, 3], before) == (engine.heard, left_running("slow"))
+    one._patience = LONG
     assert ("at last", "shown") == (one.cheap("hang"), one.get("shown"))
 
 
@@ -208,6 +209,7 @@ def test_who_is_overdue_too_often_is_left_alone(gate: threading.Event) -> None:
         gate.set()
         waits(lambda: not one._overdue)
     assert one.stuck
+    one._patience = LONG
     one.lifecycle("on_session_reset")
     assert "at last" == one.cheap("hang")
 
@@ -333,15 +335,18 @@ def crossed(engine: Any) -> bool:
 
 def test_a_verdict_that_never_comes(engines: Engines, gate: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop gives one instead; a compaction says what is wrong; once the engine is back its word counts again."""
-    engine = engines.started(FAKE, patience=MOMENT, deadline=5)
-    one = hosted()
+    engine = engines.started(FAKE)
+    one, forward_one = hosted(), engine.seat.hosted[FAKE]
 
     def hangs(_tokens: int | None = None) -> bool:
         gate.wait()
         return False
 
     monkeypatch.setattr(one, "should_compress", hangs)
-    assert crossed(engine)
+    engine.update_from_response({"prompt_tokens": 150_000})
+    forward_one._patience = MOMENT
+    assert engine.should_compress(150_000)
+    forward_one._patience = LONG
     rows = conversation()
     assert rows is engine.compress(rows)
     assert engine._last_compress_aborted
@@ -350,7 +355,7 @@ def test_a_verdict_that_never_comes(engines: Engines, gate: threading.Event, mon
     engine.update_from_response({"prompt_tokens": 20_000})
     assert 20_000 == engine.last_prompt_tokens  # what is in charge now has heard it
     gate.set()
-    waits(lambda: not engine.seat.hosted[FAKE].stuck)
+    waits(lambda: not forward_one.stuck)
     assert ("usage", {"prompt_tokens": 20_000}) == one.heard[-1]
     assert not crossed(engine)  # as it says now
     assert ["holds automatic" in fact.reason for fact in facts(f.Blocked, engine)] == [True]
@@ -360,8 +365,9 @@ def test_another_stands_in_for_one_that_hangs(
     engines: Engines, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a second engine in the list the crossing is compacted all the same."""
-    engine = engines.started(FAKE, "compressor", patience=MOMENT, deadline=5)
+    engine = engines.started(FAKE, "compressor")
     monkeypatch.setattr(hosted(), "update_from_response", lambda _usage: gate.wait())
+    engine.seat.hosted[FAKE]._patience = MOMENT
     assert crossed(engine)
     rows = conversation(60, 9000)
     assert engine.compress(rows, current_tokens=150_000) != rows
@@ -420,11 +426,21 @@ def test_called_directly_it_is_bounded_too(engines: Engines, gate: threading.Eve
     engine = engines.started(FAKE, deadline=MOMENT)
     Fake.plan = lambda _self, messages, _told: gate.wait() and messages[-1:]
     rows = [*conversation(), {"role": "user", "content": object()}]
+    before = left_running(FAKE)
     assert rows is engine.compress(rows)
     assert "OverdueError: it did not answer within 0.05 s" in engine._last_summary_error
-    before = left_running(FAKE)
     gate.set()
-    waits(lambda: left_running(FAKE) == before - 1)
+    waits(lambda: left_running(FAKE) == before)
+    assert not engine.seat.hosted[FAKE].stuck
+    assert [] == hosted().notes
+
+
+def test_what_was_called_off_before_it_began_is_not_begun() -> None:
+    """On a busy machine nobody may wait any more when the thread gets its turn."""
+    fake = Fake()
+    with pytest.raises(HostedError, match="not begun"):
+        Hosted("fake", fake, patience=LONG).compress([], called_off=lambda: True)
+    assert [] == fake.heard
 
 
 def test_an_engine_told_something_while_it_works_hears_it_after(engines: Engines, gate: threading.Event) -> None:
@@ -450,13 +466,27 @@ def test_an_engine_told_something_while_it_works_hears_it_after(engines: Engines
     assert ("update_model", "n", 100_000) in hosted().heard
 
 
+def test_a_call_after_one_that_was_neither_taken_nor_put_back() -> None:
+    """Another call came in between: the second begins as the first did, with what has been said since."""
+    fake = Fake()
+    one = Hosted("fake", fake, patience=LONG)
+    rows = conversation()
+    one.compress(rows)
+    one.lifecycle("on_session_end", "s1", [])
+    assert (["compressed"], 1) == (fake.notes, fake.compression_count)
+    one.compress(rows)
+    assert (["compressed"], 1) == (fake.notes, fake.compression_count)
+    assert ["end", "compress"] == [call[0] for call in fake.heard]
+    one.put_back()
+    assert ([], 0, ["end"]) == (fake.notes, fake.compression_count, [call[0] for call in fake.heard])
+
+
 def test_tools_of_an_engine_that_is_stuck_stay_known(engines: Engines, gate: threading.Event) -> None:
     """The model is told to try again, not that there is no such tool."""
-    engine = engines.started(FAKE, patience=MOMENT)
+    engine = engines.started(FAKE)
     assert 2 == len(engine.get_tool_schemas())
-    engine.seat.hosted[FAKE].cheap("hang")
     hosted().hang = gate.wait  # type: ignore[attr-defined]
-    engine.seat.hosted[FAKE].cheap("hang")
+    engine.seat.hosted[FAKE].cheap("hang", seconds=MOMENT)
     assert 2 == len(engine.get_tool_schemas())
     assert "try again later" in json.loads(engine.handle_tool_call("look", {}))["error"]
 

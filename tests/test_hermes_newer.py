@@ -102,9 +102,13 @@ def test_called_again_while_the_first_call_still_runs(newer: Engines, gate: thre
     Fake.plan = slowly(gate, calls)
     agent.response(150_000)
     assert not agent.after_tools(AT_ONCE)
+    while not calls:
+        threading.Event().wait(0.001)
     again = threading.Thread(target=agent.compact)
     again.start()
     agent.passes[0].join()  # it has been told that another call has taken its place
+    while not (waiter := agent.engine.seat.cell.waiter) or not waiter.opened:
+        threading.Event().wait(0.001)
     gate.set()
     again.join()
     (compressed,) = facts(f.Compressed, agent.engine)
@@ -120,6 +124,8 @@ def test_called_again_with_other_messages(newer: Engines, gate: threading.Event)
     Fake.plan = slowly(gate, calls)
     agent.response(150_000)
     assert not agent.after_tools(AT_ONCE)
+    while not calls:
+        threading.Event().wait(0.001)
     agent.rows = [{"role": "user", "content": "Something else first."}, *agent.rows[1:]]
     assert agent.compact()
     gate.set()

@@ -77,7 +77,7 @@ def test_it_says_what_it_is_to_say() -> None:
         assert part in TEXT, part
 
 
-def test_it_is_in_the_wheel(tmp_path: Path) -> None:
+def test_it_is_in_the_wheel() -> None:
     """It lies in a package, beside the modules, where the wheel takes it along."""
     assert FOLDER.is_relative_to(CHECKOUT / "bridges" / "hermes")
     packages = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
@@ -108,7 +108,7 @@ def test_every_command_in_it_runs(tmp_path: Path) -> None:
     """What needs no network runs as it stands, with an installed skill for the identifier; of the rest the host knows each flag."""
     pytest.importorskip("hermes_cli")
     env = environment(tmp_path)
-    name = sorted(path.name for path in (tmp_path / "official" / "dev").iterdir())[0]
+    name = min(path.name for path in (tmp_path / "official" / "dev").iterdir())
     identifier = f"official/dev/{name}"
     run(tmp_path, env, "hermes", "skills", "install", identifier, "--yes")
     helps: dict[str, str] = {}

@@ -118,12 +118,13 @@ def check_elsewhere(folder: Path, expected: list[int]) -> None:
     assert f"{expected}\n['.lock']\n" == done.stdout
 
 
-def after_a_kill(folder: Path, before: list[int], n: int) -> None:
+def after_a_kill(folder: Path, before: list[int], n: int) -> list[int]:
     """A save that was killed has changed nothing, or is done; what was there is whole and, but for the oldest, there."""
     found = numbers(folder)
     assert found[0] in {n, before[0]}
     assert set(before[:9]) <= set(found)
     assert set(found) <= {n, *before}
+    return found
 
 
 @pytest.fixture
@@ -133,7 +134,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def all_at_once(folder: Path, first: int) -> None:
-    """Ten threads here and four processes save fifty each; exactly the newest ten are left."""
+    """N18: ten threads here and four processes save at once, a hundred and two hundred; exactly the newest ten are left."""
     errors: list[BaseException] = []
 
     def save(thread: int) -> None:
@@ -179,13 +180,12 @@ def test_killed_at_every_system_call(folder: Path) -> None:
             SnapshotStore(folder).save(made(n))
         whole = list(points(parent.traced(11)))
         assert 0 == parent.end()
-        n = 12
+        n, before = 12, numbers(folder)
         while parent.kills < 200:
             for call, at in whole:
-                before = numbers(folder)
                 parent.traced(n, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={at}")
                 parent.end()
-                after_a_kill(folder, before, n)
+                before = after_a_kill(folder, before, n)
                 n += 1
         assert parent.kills >= max(200, len(whole) * 9 // 10)
     all_at_once(folder, n)
@@ -197,12 +197,11 @@ def test_killed_at_every_line(folder: Path) -> None:
         SnapshotStore(folder).clear()
         for n in range(1, 11):
             SnapshotStore(folder).save(made(n))
-        at, n, ended = 1, 11, 1
+        at, n, ended, before = 1, 11, 1, numbers(folder)
         while ended != 0:
-            before = numbers(folder)
             parent.fork(what="line", n=n, at=at)
             ended = parent.end()
-            after_a_kill(folder, before, n)
+            before = after_a_kill(folder, before, n)
             n, at = n + 1, at + (1 if at < 40 else 2)
         assert parent.kills >= 200
     all_at_once(folder, n)

@@ -166,10 +166,14 @@ class Forward:
                     self._overdue.remove(what)
                     return
                 name, args, kwargs = self._unheard.pop(0)
-            try:
-                self._on(self.front, name, args, kwargs)
-            except BaseException as error:  # noqa: BLE001 - as in any other call of it
-                self._complain(name, error)
+            self._hear(name, args, kwargs)
+
+    def _hear(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Tell it something late, on a thread that is the engine's already."""
+        try:
+            self._on(self.front, name, args, kwargs)
+        except BaseException as error:  # noqa: BLE001 - as in any other call of it
+            self._complain(name, error)
 
     def _readable(self, name: str) -> bool:
         """Whether reading an attribute runs no code of the engine's, so that it cannot hang."""

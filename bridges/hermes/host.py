@@ -7,7 +7,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["auxiliary", "base_class", "compression", "config_path", "home", "load_config", "redact", "resolve_threshold"]
+__all__ = [
+    "auxiliary",
+    "base_class",
+    "compression",
+    "config_path",
+    "home",
+    "load_config",
+    "redact",
+    "resolve_threshold",
+]
 
 
 def base_class() -> type[Any]:

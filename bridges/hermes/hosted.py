@@ -9,6 +9,7 @@ instance meanwhile, another engine in place, with its attributes written down fi
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -111,9 +112,11 @@ class Hosted(Forward):
 
         return boot
 
-    def compress(self, rows: list[dict[str, Any]], focus: str | None = None) -> Any:
+    def compress(
+        self, rows: list[dict[str, Any]], focus: str | None = None, *, called_off: Callable[[], bool] = lambda: False
+    ) -> Any:
         """Call its `compress` on this thread, with a state that can be put back; raises `HostedError`."""
-        number, engine = self._begin()
+        number, engine = self._begin(called_off)
         try:
             told = self.call if focus is None else {**self.call, "focus_topic": focus}
             # The host's own call looks the same: the optional arguments are filtered by the signature.
@@ -131,7 +134,8 @@ class Hosted(Forward):
 
     def compress_in_time(self, rows: list[dict[str, Any]], seconds: float) -> Any:
         """The same from another thread, waited for so long at most."""
-        done = in_time(partial(self.compress, rows), seconds, lambda: None)
+        gone = threading.Event()  # it may not even have begun when nobody waits for it any more
+        done = in_time(partial(self.compress, rows, called_off=gone.is_set), seconds, gone.set)
         if done.overdue:
             self.put_back()
             raise OverdueError(f"it did not answer within {seconds:g} s")
@@ -177,20 +181,29 @@ class Hosted(Forward):
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _begin(self) -> tuple[int, Any]:
+    def _begin(self, called_off: Callable[[], bool]) -> tuple[int, Any]:
         with self._lock:
+            if called_off():
+                raise OverdueError("it was not begun in time")
             if self._overdue:
                 raise StillAtWorkError(f"it has not returned from {self._overdue[0]}")
             self._calls += 1
-            self._missed.clear()
+            missed, self._missed = self._missed, []
             self.declined = self.aborted = self.fell_back = False
             self.wrote = None
             if self._twin is not None:
                 self._working = self._twin(self.front)
                 return self._calls, self._working
-            self._kept = _written_down(self.front)
+            if self._kept is None:
+                missed = []
+            else:
+                self._restore()  # an earlier call's result was neither taken nor put back: another call came in between
             self._compressing = True  # until it returns: its other methods may need what it holds
-            return self._calls, self.front
+            number = self._calls
+        for name, args, kwargs in missed:
+            self._hear(name, args, kwargs)
+        self._kept = _written_down(self.front)
+        return number, self.front
 
     def _note(self, number: int, engine: Any) -> None:
         """What it says of the answer it has just given; of a call that is nobody's any more that is of no interest."""

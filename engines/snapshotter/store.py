@@ -128,7 +128,7 @@ class SnapshotStore:
         if lock.is_symlink():  # somebody's trap, from when the folder was open
             remove(lock)
         try:
-            with filelock.FileLock(lock, timeout=_PATIENCE, mode=0o600, poll_interval=_POLL):
+            with filelock.FileLock(lock, mode=0o600).acquire(timeout=_PATIENCE, poll_interval=_POLL):
                 yield
         except filelock.Timeout:
             raise SnapshotError(f"others have held the lock of {self.directory} for {_PATIENCE:g} s") from None
