@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -41,6 +42,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, reason in unmet.items():
             if item.get_closest_marker(marker) is not None:
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nobodys_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whatever a test has written below a home is not written below that of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HERMES_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
 
 
 @pytest.fixture

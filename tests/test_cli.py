@@ -498,7 +498,8 @@ def test_the_reference_names_every_option_event_and_key() -> None:
     text = (CHECKOUT / "docs" / "reference" / "command.md").read_text(encoding="utf-8")
     options = {
         option
-        for sub in app.command.commands.values()
+        for top in app.command.commands.values()
+        for sub in (top, *getattr(top, "commands", {}).values())
         for param in sub.params
         for option in param.opts
         if option.startswith("--")

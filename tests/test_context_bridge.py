@@ -400,6 +400,47 @@ def test_it_is_bounded(place: Place) -> None:
     assert 1_000 == len(snapshots_end._closing) == len(snapshots_end._successors)
 
 
+def test_what_status_shows() -> None:
+    """What was found, what was saved, what was not and why: a line each."""
+    facts: dict[type, list[Any]] = {
+        f.SnapshotFound: [f.SnapshotFound("s2", "/p", session="old", reason="session_reset")],
+        f.SnapshotSaved: [f.SnapshotSaved("s1", "/saved", "compaction", 1.0)],
+        f.SnapshotFailed: [f.SnapshotFailed("s3", "session_end", "OSError: No space left on device")],
+    }
+    said = "\n".join(snapshots.status(SimpleNamespace(facts=lambda kind: facts[kind])))  # type: ignore[arg-type]
+    for part in ("session old", "/context-bridge restore", "/saved", "NOT saved (session_end): OSError: No space left"):
+        assert part in said
+
+
+async def test_the_observer_writes_where_the_session_lives(place: Place) -> None:
+    """In its home, for its profile; nothing of conversations that do not want it; a home that is gone is said and not made."""
+    import trio
+
+    from dataspace import open_dataspace
+
+    gone = place.home / "gone"
+    settings = Settings(options=(Options(keep=1),))
+    async with open_dataspace() as ds:
+        await ds.spawn(snapshots.boot(settings, lambda sid: None if sid == "s4" else settings), name="snapshotter")
+        me = ds.actor("host")
+        homes = {"s1": str(place.home), "s2": None, "s3": str(gone), "s4": str(place.home), "s5": str(place.home)}
+        snapshots_restore.unkept.add("s5")
+        for sid, home in homes.items():
+            snapshots_end.closing(sid)
+            session = me.publish(f.Session(sid, profile="fin", home=home, host_session=f"host-{sid}"))
+            me.send(f.TurnStarted(sid, "t", text="Go."))
+            me.replace(session, f.Session(sid, "ended", profile="fin", home=home, host_session=f"host-{sid}"))
+        waited_for = list(snapshots_end._closing.values())
+        for event in waited_for:
+            assert await trio.to_thread.run_sync(event.wait, 30)
+        errors = {fact.sid: fact.error for fact in ds.facts(f.SnapshotFailed)}
+    assert ["host-s1"] == [entry.session_id for entry in SnapshotStore(place.home / FOLDER, "fin").list()]
+    assert {"s2", "s3"} == set(errors)
+    assert "is not known" in errors["s2"]
+    assert f"there is no home at {gone}" in errors["s3"]
+    assert "gone" not in [path.name for path in place.home.iterdir()]
+
+
 # -- the observer -----------------------------------------------------------------------------------------------------
 
 

@@ -180,6 +180,7 @@ def test_a_killed_task_comes_back(told: tuple[Path, Model, Seen]) -> None:
         assert part in text, part
 
 
+@pytest.mark.slow
 def test_before_there_is_an_agent(told: tuple[Path, Model, Seen]) -> None:
     """In a fresh process the command is for the first agent that begins a turn."""
     before = len(told[1].turns)
@@ -188,6 +189,7 @@ def test_before_there_is_an_agent(told: tuple[Path, Model, Seen]) -> None:
     assert 1 == len(set(rows_with(told[1].turns[before:], MARK)))
 
 
+@pytest.mark.slow
 def test_who_is_meant_is_not_guessed(told: tuple[Path, Model, Seen]) -> None:
     """Two sessions: the command says that it cannot know; the model's tool brings it back for the session that asked."""
     before = len(told[1].turns)
@@ -198,6 +200,7 @@ def test_who_is_meant_is_not_guessed(told: tuple[Path, Model, Seen]) -> None:
     assert all("USE-TOOL" in json.dumps(request) for request in requests if MARK in json.dumps(request))
 
 
+@pytest.mark.slow
 def test_turns_evict_nobody(told: tuple[Path, Model, Seen]) -> None:
     """N01: twenty-five turns write nothing; the end of the session one snapshot."""
     seen = play(told[0], told[1].url, "many_turns")["many_turns"]
@@ -205,6 +208,7 @@ def test_turns_evict_nobody(told: tuple[Path, Model, Seen]) -> None:
     assert ["busy session_reset", *seen["before"]][:10] == seen["after"]
 
 
+@pytest.mark.slow
 def test_a_disk_that_fails(told: tuple[Path, Model, Seen]) -> None:
     """N12: turns and /new go on, the failure is a fact, and the next boundary writes."""
     seen = play(told[0], told[1].url, "broken_disk")["broken_disk"]

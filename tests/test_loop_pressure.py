@@ -25,6 +25,8 @@ READINGS: dict[str, tuple[dict[str, Any], int | None]] = {
         {"input_tokens": 1, "cache_read_input_tokens": 10, "cache_creation_input_tokens": 100},
         111,
     ),
+    "each part may be missing": ({"cache_read_tokens": 10}, 10),
+    "all parts may be missing but what was written": ({"cache_write_tokens": 10}, 10),
     "B03: nothing": ({}, None),
     "B03: None is absent": ({"prompt_tokens": None, "completion_tokens": None, "total_tokens": None}, None),
     "None is absent, the parts are not": ({"prompt_tokens": None, "input_tokens": 5}, 5),

@@ -119,12 +119,19 @@ def check_elsewhere(folder: Path, expected: list[int]) -> None:
 
 
 def after_a_kill(folder: Path, before: list[int], n: int) -> list[int]:
-    """A save that was killed has changed nothing, or is done; what was there is whole and, but for the oldest, there."""
+    """A save that was killed has changed nothing, or is done; what was there is whole and, but for the oldest, there.
+
+    The next save tidies up after it; returns what is there then.
+    """
     found = numbers(folder)
     assert found[0] in {n, before[0]}
     assert set(before[:9]) <= set(found)
     assert set(found) <= {n, *before}
-    return found
+    SnapshotStore(folder).save(made(n + 1))
+    after = numbers(folder)
+    assert [n + 1, *found][:10] == after
+    assert [".lock"] == [path.name for path in folder.iterdir() if path.suffix != ".json"]
+    return after
 
 
 @pytest.fixture
@@ -186,7 +193,7 @@ def test_killed_at_every_system_call(folder: Path) -> None:
                 parent.traced(n, "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when={at}")
                 parent.end()
                 before = after_a_kill(folder, before, n)
-                n += 1
+                n += 2
         assert parent.kills >= max(200, len(whole) * 9 // 10)
     all_at_once(folder, n)
 
@@ -202,7 +209,7 @@ def test_killed_at_every_line(folder: Path) -> None:
             parent.fork(what="line", n=n, at=at)
             ended = parent.end()
             before = after_a_kill(folder, before, n)
-            n, at = n + 1, at + (1 if at < 40 else 2)
+            n, at = n + 2, at + (1 if at < 40 else 2)
         assert parent.kills >= 200
     all_at_once(folder, n)
 

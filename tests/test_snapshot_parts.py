@@ -285,6 +285,22 @@ def test_what_is_too_large_alone_is_cut() -> None:
     assert {"content": "c" * 500} == made["task_state"]["todo"][-1]
 
 
+def test_two_that_are_too_large_together() -> None:
+    """One call and one finding that fit alone and not together: both are cut, and both are there."""
+    made = json.loads(render(Snapshot("s", tool_calls=[{"outcome": "x" * 8_000}], key_findings=["y" * 8_000])))
+    assert made["tool_calls"][0]["outcome"].endswith(CUT)
+    assert made["key_findings"][0].endswith(CUT)
+    assert 3_000 < len(made["key_findings"][0])
+
+
+def test_cuts_of_any_kind() -> None:
+    """What is escaped takes more room than it seems to; there is always a cut that fits."""
+    assert len(json.dumps(cut_to("\x01" * 100, 60), ensure_ascii=False).encode()) <= 60
+    assert [CUT, *range(94, 100)] == cut_to(list(range(100)), 36)
+    assert CUT == cut_to(["z" * 300], 24)[0]
+    assert {"cut": True} == cut_to({"k" * 300: "v" * 300}, 24)
+
+
 @pytest.mark.slow
 @given(st.lists(ANYTHING, max_size=8), st.lists(ANYTHING, max_size=8), ANYTHING, ANYTHING, st.text(st.characters()))
 def test_anything_saves_under_the_limit(

@@ -25,7 +25,7 @@ from engines.loop.policy import Policy
 from engines.telemetry import BRAIN_LEAST, KINDS, EpisodicLog, Telemetry, telemetry
 from engines.telemetry.history import accounts, read_logs
 from engines.telemetry.ledger import Ledger
-from engines.telemetry.spool import Spool
+from engines.telemetry.spool import Spool, _finish
 from tests.conftest import CHECKOUT
 
 
@@ -200,6 +200,15 @@ def test_a_fact_nobody_introduced_makes_its_session(stage: Stage) -> None:
     stage.host.publish(f.Budget("s8", 1, 1))
     assert ["default"] == [entry["source"]["profile"] for entry in stage.written("default")]
     assert 1 == stage.engine.ledger.sessions()
+
+
+def test_what_a_host_gives_that_is_no_text_costs_nobody_his_log(stage: Stage) -> None:
+    """A missing result, arguments that are a number: the entry is made of what there is, and the engine lives."""
+    odd: Any = {"args": 7, "result": None, "status": None}
+    stage.host.send(f.ToolCalled("s1", "c1", "x", **odd))
+    stage.host.send(f.ToolCalled("s1", "c2", "y", result=7))  # type: ignore[arg-type]
+    stage.host.send(f.Delegated("s1", "s2", task=None))  # type: ignore[arg-type]
+    assert ["hook:malformed_payload", "y", "delegated"] == [entry["action"] for entry in stage.written("default")]
 
 
 def test_what_comes_after_the_end_is_not_counted(stage: Stage) -> None:
@@ -688,6 +697,16 @@ def test_no_item_is_lost_unaccounted_for(steps: list[str], limit: int) -> None:
     handled = [item for items, _ in gate.batches for item in items]
     assert sorted(handled) == handled
     assert number == len(handled) + spool.statistics().lost
+
+
+def test_the_end_of_a_process_waits_for_all_queues() -> None:
+    """What waits in any of them is handled by then."""
+    gate = Gate()
+    gate.open(5)
+    spool: Spool[int] = Spool(gate, whose=str, name="test")
+    spool.put(1)
+    _finish()
+    assert 1 == spool.statistics().handled
 
 
 # -- and read again ---------------------------------------------------------------------------------------------------

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from bridges.hermes import telemetry, telemetry_end
+from bridges.hermes.aides import Standing
 from bridges.hermes.blocks import read_block
 from bridges.hermes.telemetry import Options, redacted
 from engines.facts import Session
-from engines.telemetry import BRAIN_LEAST, LOCAL_LEAST
+from engines.telemetry import BRAIN_LEAST, LOCAL_LEAST, local_log
+from engines.telemetry.spool import SpoolStatistics
 from tests.conftest import CHECKOUT
+from tests.hermes_adapter.desk import Engines
+from tests.hermes_adapter.fixtures import engines
 from tests.test_hermes_host import environment
+
+__all__ = ["engines"]  # a fixture
 
 Seen = dict[str, Any]
 
@@ -40,6 +49,11 @@ def play(root: Path, *names: str) -> Seen:
 def played(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     """All scenes that can share a process."""
     return play(tmp_path_factory.mktemp("telemetry"), "whole", "profiles", "apart")
+
+
+def entries(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def told(entry: dict[str, Any]) -> dict[str, Any]:
@@ -181,14 +195,15 @@ def test_logs_of_a_conversation(tmp_path: Path, caplog: pytest.LogCaptureFixture
     session, both = Session("s1", home=str(tmp_path)), Options(brain=str(tmp_path))
     assert [LOCAL_LEAST, BRAIN_LEAST] == [log.least for log in telemetry._logs(session, both)]
     assert [] == telemetry._logs(Session("s1"), Options())
-    assert [] == telemetry._logs(Session("s1", home="/h", platform="cron"), Options())
+    assert [] == telemetry._logs(Session("s1", home=str(tmp_path), platform="cron"), Options())
+    assert [] == telemetry._logs(Session("s1", home=str(tmp_path / "none")), Options())
     assert [] == telemetry._logs(session, Options(log=False))
     for _ in range(2):
         assert 1 == len(telemetry._logs(session, Options(brain=str(tmp_path / "none"))))
     assert 1 == sum("holds no portable brain" in record.message for record in caplog.records)
     telemetry._reviews.add("s2")
     try:
-        assert [] == telemetry._logs(Session("s2", home="/h"), Options())
+        assert [] == telemetry._logs(Session("s2", home=str(tmp_path)), Options())
     finally:
         telemetry._reviews.discard("s2")
 
@@ -218,6 +233,82 @@ def test_exporting_is_off_and_costs_the_exporter_where_it_fails(
         provider.shutdown()
     monkeypatch.setattr(telemetry, "home", lambda: Path("/dev/null"))
     assert telemetry._exporter(Options(otel="files")) is None
+
+
+def test_the_engine_behind_the_adapter(engines: Engines, tmp_path: Path) -> None:
+    """A conversation is logged in its home, and once `settle` returns all that was said of it is written."""
+    engine = engines.bare("compressor", observers=["telemetry"])
+    engine.update_model(model="m", context_length=200_000, base_url="", api_key="", provider="p", api_mode="")
+    engine.bind_session_state(session_db=None, session_id="s1")
+    home = tmp_path / "profiles" / "fin"
+    home.mkdir(parents=True)
+    engine.on_session_start("s1", hermes_home=str(home), platform="cli", model="m")
+    engine.update_from_response({"prompt_tokens": 700, "completion_tokens": 7, "total_tokens": 707})
+    assert telemetry_end.settle(30)
+    (entry,) = entries(local_log(home))
+    assert ("usage", "fin", 700) == (entry["action"], entry["source"]["profile"], told(entry)["prompt"])
+    assert [f"  {local_log(home)}: 1 entries written"] == telemetry.status(None)[1:]  # type: ignore[arg-type]
+    telemetry_end._exit()
+    assert ["usage", "session:ended"] == [entry["action"] for entry in entries(local_log(home))]
+    telemetry_end._finalized(session_id="s1")
+
+
+def test_the_status_says_what_waits_and_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that does not keep up shows."""
+
+    class Engine:
+        def statistics(self) -> dict[str, SpoolStatistics]:
+            return {"/a": SpoolStatistics(put=9, handled=4, waiting=3, lost=2)}
+
+    monkeypatch.setattr(telemetry, "_engine", [Engine()])
+    assert ["  /a: 4 entries written, 3 wait, 2 LOST while the disk stalled"] == telemetry.status(None)[1:]  # type: ignore[arg-type]
+
+
+def test_a_review_is_known_by_its_thread() -> None:
+    """Made on the thread of a review its conversation is noted, until it ends."""
+    standing = Standing("r1", "s1", "", "", "", "", None, lambda _message: None, lambda *_args: None)  # type: ignore[arg-type]
+    made: list[Any] = []
+    thread = threading.Thread(target=lambda: made.append(telemetry.aide(standing)), name="bg-review")
+    thread.start()
+    thread.join()
+    assert "r1" in telemetry._reviews
+    made[0].ended("over")
+    assert "r1" not in telemetry._reviews
+
+
+async def test_an_end_on_a_thread_with_an_event_loop_does_not_wait() -> None:
+    """A gateway's loop is never held up: under asyncio it returns at once."""
+
+    def under_asyncio() -> bool:
+        async def end() -> bool:
+            return telemetry_end._runs_a_loop() and not telemetry_end.settle()
+
+        return asyncio.run(end())
+
+    assert await trio.to_thread.run_sync(under_asyncio)
+
+
+def test_what_cannot_be_told_at_the_exit_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A seat that fails keeps no other from its end; a dataspace that does not answer is not waited for."""
+
+    class Seat:
+        def leave(self) -> None:
+            raise RuntimeError("no")
+
+    class Slow:
+        alive = True
+
+        def ask(self, _fn: Any, *, seconds: float) -> None:
+            raise TimeoutError
+
+    monkeypatch.setattr(telemetry_end, "seats", lambda: [Seat()])
+    monkeypatch.setattr(telemetry_end, "running", Slow)
+    monkeypatch.setattr(telemetry_end, "_flushes", [lambda _seconds: True])
+    telemetry_end._exit()
+    assert "could not be told" in caplog.text
+    assert telemetry_end.settle() is False
 
 
 def test_an_end_waits_for_nobody_who_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

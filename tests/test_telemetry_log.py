@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +19,7 @@ from hypothesis import strategies as st
 
 from engines.telemetry import EpisodicLog, NoBrainError, brain_log, local_log, resolve_profile
 from engines.telemetry.entry import MALFORMED, complete, malformed, moment, shortened, tool_entry
-from engines.telemetry.locked import locked
+from engines.telemetry.locked import locked, read_whole
 from engines.telemetry.log import Line
 from engines.telemetry.place import expanded, logs_in, real_home
 from engines.telemetry.stamps import Stamps
@@ -53,7 +55,7 @@ def path(tmp_path: Path) -> Path:
         ({}, "/h/.hermes", "default"),
         ({"HERMES_HOME": "/h/.hermes/profiles/fin/"}, None, "fin"),
         ({"HERMES_HOME": "/h/.hermes/profiles/fin"}, Path("/h/.hermes/profiles/law"), "law"),
-        ({"AGENT_PROFILE": ""}, "", "default"),
+        ({"AGENT_PROFILE": " "}, "", "default"),
         ({}, "/profiles/robin/.hermes", "default"),
         ({}, "C:\\Users\\robin\\hermes\\profiles\\fin", "fin"),
     ],
@@ -408,6 +410,45 @@ def test_half_a_line_is_taken_back(tmp_path: Path) -> None:
     assert before == path.read_bytes()
     log.append({"action": "third"})
     assert ["first", "third"] == [entry["action"] for entry in lines(path)]
+
+
+def test_a_file_that_goes_while_one_waits_for_its_lock(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who gets the lock of a file that is gone, or is another one by now, takes the one that has its name."""
+    log, flock, rounds = EpisodicLog(path), fcntl.flock, []
+
+    def replaced(fd: int, operation: int) -> None:
+        rounds.append(operation)
+        if len(rounds) == 1:
+            path.unlink()
+        elif len(rounds) == 2:
+            fresh = path.with_name("fresh")
+            fresh.write_text('{"action": "theirs"}\n', encoding="utf-8")
+            fresh.replace(path)
+        flock(fd, operation)
+
+    monkeypatch.setattr("engines.telemetry.locked.fcntl.flock", replaced)
+    log.append({"action": "ours"})
+    assert (3, ["theirs", "ours"]) == (len(rounds), [entry["action"] for entry in lines(path)])
+
+
+def test_a_file_that_is_replaced_for_ever_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an error, rather than to try for ever."""
+    monkeypatch.setattr("engines.telemetry.locked.fcntl.flock", lambda _fd, _operation: path.unlink())
+    monkeypatch.setattr("engines.telemetry.locked._TRIES", 3)
+    with pytest.raises(OSError, match="again and again"):
+        EpisodicLog(path).append({"action": "a"})
+
+
+def test_a_system_without_locks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of one process still take turns; reading works."""
+    monkeypatch.setattr("engines.telemetry.locked.fcntl", None)
+    log = EpisodicLog(path)
+    threads = [threading.Thread(target=lambda: [log.append({"action": "a"}) for _ in range(20)]) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 100 == len(lines(path)) == read_whole(path).count(b"\n")
 
 
 # -- several writers --------------------------------------------------------------------------------------------------

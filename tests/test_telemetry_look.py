@@ -19,10 +19,12 @@ from bridges.cli import main
 from bridges.cli.telemetry import moment_of
 from bridges.cli.telemetry_charts import Bar, Mark, Reading, amount, bars, lines
 from bridges.cli.telemetry_report import page
-from engines.telemetry import EpisodicLog, local_log
+from engines.telemetry import BRAIN_LEAST, KINDS, LOCAL_LEAST, EpisodicLog, local_log
+from engines.telemetry import __all__ as telemetry_all
 from engines.telemetry.entry import weighed
 from engines.telemetry.history import Past, accounts, figures, kind_of, read_logs
 from engines.telemetry.lessons import lessons
+from tests.conftest import CHECKOUT
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 Out = Callable[..., tuple[int, str, str]]
@@ -434,6 +436,27 @@ def test_append_takes_what_hooks_are_given(tmp_path: Path, command: Out) -> None
     local_log(tmp_path).mkdir()
     code, _, err = command("append", "--home", str(tmp_path), given_=b"x")
     assert (1, True) == (code, "cannot be written to" in err)
+
+
+# -- the reference ----------------------------------------------------------------------------------------------------
+
+
+def test_the_reference_has_every_kind_with_its_weights() -> None:
+    """The table of importance and pain is the one that counts."""
+    text = (CHECKOUT / "docs" / "reference" / "telemetry.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| ([\d.]+) \| ([\d.]+) \| (success|failure) \| .+ \|$", text, re.MULTILINE)
+    assert [(kind, f"{one.importance:g}", f"{one.pain:g}", one.result) for kind, one in KINDS.items()] == rows
+    assert f"It is {LOCAL_LEAST:g} for a local log and {BRAIN_LEAST:g} for a portable brain" in text
+
+
+def test_the_reference_has_every_name_that_is_exported() -> None:
+    """Public names and metrics."""
+    text = (CHECKOUT / "docs" / "reference" / "telemetry.md").read_text(encoding="utf-8")
+    spans = (CHECKOUT / "engines" / "telemetry" / "spans.py").read_text(encoding="utf-8")
+    metrics = re.findall(r'"(gen_ai\.client[\w.]+|ctx\.[\w.]+)",\s+"(?:s|\{\w+\})"', spans)
+    assert 6 == len(metrics)
+    for name in [*metrics, *set(telemetry_all) - {"KINDS", "LOCAL_LEAST", "BRAIN_LEAST"}]:
+        assert f"`{name}" in text, name
 
 
 # -- replays ----------------------------------------------------------------------------------------------------------

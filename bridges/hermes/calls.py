@@ -182,12 +182,10 @@ class Compressions(Verdicts):
         return rows.thaw() if winner is None else winner.exchange.thaw(rows)
 
     def _too_late(self, cell: Cell) -> None:
-        """The session was over before the call was: nothing of it is to be found in the next one."""
+        """The session was over before the call was: nothing of it is to be found in the next one, no verdict either."""
         for hosted in self.hosted.values():
             hosted.put_back()
         self._release(cell)
-        self.own.verdict(_last_compress_aborted=True, _last_summary_error="the session has ended meanwhile")
-        self._show_verdict()
 
     def _failed(self, cell: Cell, outcome: Outcome, manual: bool) -> None:
         if outcome.declined:

@@ -60,16 +60,22 @@ VERDICT = tuple(name for name in FIELDS if name.startswith("_last_"))  # no read
 SMALLEST = 64_000  # tokens: the host works with no smaller window
 
 
+_KINDS = {name: type(default) for name, default in FIELDS.items()}
+_WINDOW = frozenset({"context_length", "threshold_tokens"})
+
+
 def plausible(name: str, value: Any, own: Any) -> Any:
     """What a hosted engine says of an attribute, where the host can reckon with it; otherwise `own`."""
-    kind = type(FIELDS[name])
+    kind = _KINDS[name]
+    if type(value) is kind and name not in _WINDOW and kind is not float:
+        return value  # nearly always, and the host reads often
     if kind is bool:
         return value if isinstance(value, (bool, int, NoneType)) else own
     if kind not in {int, float}:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
         return own
-    if name in {"context_length", "threshold_tokens"} and value <= 0:
+    if name in _WINDOW and value <= 0:
         return own
     if name == "context_length" and value < SMALLEST <= own:
         return own  # an agent does not start with such a window

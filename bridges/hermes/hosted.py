@@ -160,6 +160,11 @@ class Hosted(Forward):
             self._kept = None
             self._missed.clear()
 
+    def forsake(self) -> None:
+        """The session it works for is over: the instance at work hears nothing of the next one, or it would meddle there."""
+        with self._lock:
+            self._working = None
+
     def put_back(self) -> None:
         """The result is refused, abandoned or dropped: be as before the call, and hear what came since."""
         self.exchange.forget()

@@ -69,14 +69,17 @@ class Sessions(Place):
         """A session begins, or goes on after a compaction."""
         if not self.made:
             self.make({})
+        boundary = told.get("boundary_reason") == "compression"
+        other = not boundary and self.cell is not None and self.host_id and session_id not in {"", self.host_id}
         for hosted in self.hosted.values():
+            if other:
+                hosted.forsake()
             hosted.lifecycle("on_session_start", session_id, **told)
         self.own.values["_session_id"] = session_id
         if told.get("hermes_home"):
             self.session["home"] = str(told["hermes_home"])
         self.session.update({name: told[name] for name in ("platform", "model") if told.get(name)})
-        boundary = told.get("boundary_reason") == "compression"
-        if not boundary and self.cell is not None and self.host_id and session_id not in {"", self.host_id}:
+        if other:
             self.drop_offer()  # something else begins, without a reset: what was reckoned for the old one counts no more
             self.own.reset()
             self.told = {}
@@ -103,6 +106,7 @@ class Sessions(Place):
     def reset(self) -> None:
         """The user begins anew; what the new session is called is told later, or never."""
         for hosted in self.hosted.values():
+            hosted.forsake()
             hosted.lifecycle("on_session_reset")
         self.drop_offer()
         self.own.reset()
@@ -202,6 +206,8 @@ class Sessions(Place):
         self.host_id = ""
         self.ending, self.final = False, ""
         self.session.pop("parent", None)
+        for hosted in self.hosted.values():
+            hosted.forsake()
         self._dismiss(reason)  # while they may still say something
         if cell is not None:
             cell.happen(SessionEnded(cell.sid, reason))

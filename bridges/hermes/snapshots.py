@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from engines.facts import Noted, SnapshotFailed, SnapshotFound, SnapshotSaved
-from engines.snapshotter import FOLDER, Entry, SnapshotError, SnapshotStore, restored, snapshotter
+from engines.snapshotter import FOLDER, Entry, Snapshot, SnapshotError, SnapshotStore, restored, snapshotter
 from engines.snapshotter.telling import chosen, resumable
 
 from . import snapshots_end as end
@@ -49,11 +49,22 @@ class Options:
     tool: bool = setting(True, boolean, "write true or false")
 
 
+class _Store(SnapshotStore):
+    """Snapshots in a home of the host's: one that is gone is not made anew."""
+
+    def save(self, snapshot: Snapshot | Mapping[str, Any], *, instead: bool = False) -> Path:
+        """As ever; raises `SnapshotError` where there is no home."""
+        home = self.directory.parents[1]
+        if not home.is_dir():
+            raise SnapshotError(f"there is no home at {home}")
+        return super().save(snapshot, instead=instead)
+
+
 def store_of(home: str, profile: str, options: Options) -> SnapshotStore:
     """The store of a profile in a home; raises `SnapshotError` where the home is not known."""
     if not home:
         raise SnapshotError("the home of this session is not known, so there is no place for its snapshots")
-    return SnapshotStore(Path(home) / FOLDER, profile or "default", options.keep)
+    return _Store(Path(home) / FOLDER, profile or "default", options.keep)
 
 
 def boot(settings: Settings, of: Callable[[str], Settings | None]) -> Callable[[Facet], None]:

@@ -88,7 +88,7 @@ def _command(raw_args: str = "") -> str | Coroutine[Any, Any, str]:
 def answer(raw: str = "", *, acts: bool) -> str:
     """Do what was typed after the name; always an answer, never an error.  `acts`: there is one user, who typed it."""
     from engines.compressor.wording import plain  # noqa: PLC0415 - a process that never chats does without
-    from engines.snapshotter import SnapshotError  # noqa: PLC0415
+    from engines.snapshotter import SnapshotError, UnknownSnapshotError  # noqa: PLC0415
 
     words = str(raw or "").split()
     name = words[0].lower() if words else "list"
@@ -100,6 +100,8 @@ def answer(raw: str = "", *, acts: bool) -> str:
         if not acts and name != "list":
             return f"{ELSEWHERE}\n{_list(desk, '')}"
         return _DOES[name](desk, words[1] if len(words) > 1 else "")
+    except UnknownSnapshotError as error:
+        return f"{error}\n{HELP}"
     except (SnapshotError, OSError) as error:
         return str(error)
     except Exception:

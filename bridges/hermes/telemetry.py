@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from .settings import Settings
 
-__all__ = ["Options", "aide", "boot", "redacted"]
+__all__ = ["Options", "aide", "boot", "redacted", "status"]
 
 REVIEW = "review"
 """What the host's reviews in the background are called among platforms; they bear the id of the session they review."""
@@ -69,6 +70,7 @@ class Options:
     without: tuple[str, ...] = setting(("cron", "flush", REVIEW), names, "write a list of platforms, as in [cron]")
 
 
+_engine: list[Telemetry] = []  # that of this process, once there is one
 _reviews: set[str] = set()  # conversations of reviews that go on
 
 
@@ -83,7 +85,19 @@ def boot(settings: Settings, of: Callable[[str], Settings | None]) -> Callable[[
     # Which platforms are left out is each conversation's to say, so it is decided in `log_for`.
     engine = Telemetry(log_for, exporter=_exporter(options), without=frozenset())
     take_over(engine.flush)
+    _engine[:] = [engine]
     return engine.boot
+
+
+def status(_me: Facet) -> list[str]:
+    """What `/dataspace status` shows: each log, and whether its disk keeps up."""
+    lines = ["telemetry: hermes-dataspace telemetry summary"]
+    for engine in _engine:
+        for path, counts in engine.statistics().items():
+            behind = f", {counts.waiting} wait" if counts.waiting else ""
+            lost = f", {counts.lost} LOST while the disk stalled" if counts.lost else ""
+            lines.append(f"  {path}: {counts.handled} entries written{behind}{lost}")
+    return lines
 
 
 def aide(standing: Standing) -> Aide:
@@ -109,7 +123,7 @@ def _logs(session: Session, options: Options) -> list[EpisodicLog]:
     if context in options.without:
         return []
     found = []
-    if options.log and session.home:
+    if options.log and session.home and Path(session.home).is_dir():  # a home is not made by writing to it
         found.append(EpisodicLog(local_log(session.home), redact=redacted))
     if options.brain:
         try:

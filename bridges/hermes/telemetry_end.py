@@ -36,14 +36,14 @@ def take_over(flush: Callable[[float], bool]) -> None:
 def settle(seconds: float = PATIENCE) -> bool:
     """Wait until all that has happened is written; False where that took too long, or nobody is there to do it."""
     runtime = running()
-    if runtime is None or not runtime.alive or not _flushes or _runs_a_loop():
+    if runtime is None or not runtime.alive or _runs_a_loop():
         return False
     end = time.monotonic() + seconds
     try:
         runtime.ask(lambda _desk: None, seconds=seconds)  # what was said before has been heard then
     except TimeoutError:
         return False
-    return all(flush(max(0.0, end - time.monotonic())) for flush in list(_flushes))
+    return all(flush(max(0.0, end - time.monotonic())) for flush in list(_flushes))  # the engine is there by now
 
 
 def register_end(ctx: Any) -> None:

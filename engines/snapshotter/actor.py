@@ -8,7 +8,7 @@ time for each folder, so neither the event loop nor the host waits for a disk.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from engines import facts as f
 from engines.engine import announce
 
 from .collect import snapshot_of
+from .known import Known
 from .listing import Entry
 from .memory import Memory
 from .snapshot import Snapshot, moment_of
@@ -84,10 +85,10 @@ class _Snapshotter:
     def __init__(self, me: Facet, ways: _Ways) -> None:
         self._me = me
         self._ways = ways
-        self._memories: dict[str, Memory] = {}
+        self._known: dict[str, Known] = {}
         self._compacting: dict[str, int] = {}  # the latest question that was written for
         self._told: dict[tuple[str, bool], Handle] = {}
-        self._locks: dict[Path, trio.Lock] = {}
+        self._disks: dict[Path, trio.Lock] = {}
 
     def begin(self) -> None:
         me = self._me
@@ -102,46 +103,50 @@ class _Snapshotter:
 
     # -- what is heard ------------------------------------------------------------------------------------------------
 
-    def _memory(self, sid: str) -> Memory:
-        found = self._memories.get(sid)
+    def _of(self, sid: str) -> Known:
+        found = self._known.get(sid)
         if found is None:
-            found = self._memories[sid] = Memory(sid)
+            found = self._known[sid] = Known(Memory(sid))
         return found
 
     def _hear(self, fact: Any) -> None:
-        """Take it in; what cannot be taken in is left out, and the rest is kept."""
+        """Have it taken in, in its turn."""
         session = self._session_of(fact.sid)
         if session is None or session.state != "active":
             return  # forgotten, or over
-        memory = self._memory(fact.sid)
-        memory.named(session.host_session or "")
-        try:
-            memory.hear(fact, self._ways.clock().isoformat(timespec="seconds"))
-        except Exception:
-            log.exception("%s of %s cannot be taken into the snapshot", type(fact).__name__, fact.sid)
+        known = self._of(fact.sid)
+        at = self._ways.clock().isoformat(timespec="seconds")
+        known.put(partial(known.memory.named, session.host_session or ""), partial(known.memory.hear, fact, at))
+        if known.full:
+            self._do(known, partial(self._me.blocking, known.intake()))
+
+    def _do(self, known: Known, job: Callable[[], Awaitable[object]]) -> None:
+        if known.add(job):
+            self._me.task(known.run)
 
     def _released(self, required: f.SkillRequired) -> None:
-        if required.sid in self._memories:
-            self._memories[required.sid].skills.pop(required.name, None)
+        known = self._known.get(required.sid)
+        if known is not None:
+            known.put(partial(known.memory.skills.pop, required.name, None))
 
     def _session(self, session: f.Session) -> None:
         if session.state == "active":
-            self._memory(session.sid).named(session.host_session or "")
+            known = self._of(session.sid)
+            known.put(partial(known.memory.named, session.host_session or ""))
             store = self._store(session)
             if store is not None:
                 self._me.task(self._look, session, store)
-        elif session.sid not in self._memories:
-            self._ways.closed(session.sid)
+        elif session.sid in self._known and not self._lives_on(session):
+            self._boundary(session, "session_reset" if session.ended == "session_reset" else "session_end")
         else:
-            reset = session.ended == "session_reset"
-            if self._lives_on(session) or not self._boundary(session, "session_reset" if reset else "session_end"):
-                self._ways.closed(session.sid)
-            del self._memories[session.sid]
+            self._ways.closed(session.sid)
+        if session.state != "active":
+            self._known.pop(session.sid, None)
             self._compacting.pop(session.sid, None)
 
     def _lives_on(self, session: f.Session) -> bool:
         """Whether another agent goes on with the same session of the host: a helper has ended, not the session."""
-        others = self._me.facts(where(f.Session, state="active"))
+        others = [other for other in self._me.facts(where(f.Session, state="active")) if other.sid != session.sid]
         return bool(session.host_session) and any(other.host_session == session.host_session for other in others)
 
     def _forget(self, session: f.Session) -> None:
@@ -183,35 +188,42 @@ class _Snapshotter:
             self._tell(f.SnapshotFailed(session.sid, "session_start", _said(error)))
             return None
 
-    def _boundary(self, session: f.Session, reason: str) -> bool:
-        """Have a snapshot written; False: there is nothing to write."""
-        memory = self._memory(session.sid)
-        store = None if memory.empty else self._store(session)
-        if store is None:
-            return False
-        memory.boundaries += 1
+    def _boundary(self, session: f.Session, reason: str) -> None:
+        """Have a snapshot written of what is known by now."""
+        known = self._of(session.sid)
+        known.put(partial(known.memory.named, session.host_session or ""))
+        take, store, moment = known.intake(), self._store(session), self._ways.clock()
+
+        def make() -> Snapshot | None:
+            """In a worker thread: take in what has waited, and make the snapshot; None: there is nothing to write."""
+            take()
+            if store is None or known.memory.empty:
+                return None
+            known.memory.boundaries += 1
+            return snapshot_of(known.memory, session, reason, moment, store.profile, self._ways.run, more)
+
         try:
             more = self._ways.lineage(session)
-            snapshot = snapshot_of(memory, session, reason, self._ways.clock(), store.profile, self._ways.run, more)
-        except Exception as error:
-            log.exception("the snapshot of %s cannot be made", session.sid)
-            self._tell(f.SnapshotFailed(session.sid, reason, _said(error)))
-            return False
-        self._me.task(self._save, session.sid, snapshot, store)
-        return True
+        except Exception:
+            log.exception("the lineage of %s is not known", session.sid)
+            more = {}
+        self._do(known, partial(self._write, session.sid, reason, make, store))
 
-    async def _save(self, sid: str, snapshot: Snapshot, store: SnapshotStore) -> None:
+    async def _write(
+        self, sid: str, reason: str, make: Callable[[], Snapshot | None], store: SnapshotStore | None
+    ) -> None:
         import trio  # noqa: PLC0415 - whoever only reads snapshots needs none
 
-        reason = snapshot.reason
-        async with self._locks.setdefault(store.directory, trio.Lock()):
-            try:
-                path = await self._me.blocking(partial(store.save, snapshot, instead=reason == "compaction"))
+        try:
+            snapshot = await self._me.blocking(make)
+            if snapshot is not None and store is not None:
+                async with self._disks.setdefault(store.directory, trio.Lock()):
+                    path = await self._me.blocking(partial(store.save, snapshot, instead=reason == "compaction"))
                 self._tell(f.SnapshotSaved(sid, str(path), reason, snapshot.moment.timestamp()))
-            except Exception as error:  # noqa: BLE001 - whatever a disk does, the next boundary tries again
-                why = _said(error)
-                log.warning("the snapshot of %s (%s) was not written: %s", snapshot.session_id, reason, why)
-                self._tell(f.SnapshotFailed(sid, reason, why))
+        except Exception as error:  # noqa: BLE001 - whatever a disk does, the next boundary tries again
+            why = _said(error)
+            log.warning("the snapshot of %s (%s) was not written: %s", sid, reason, why)
+            self._tell(f.SnapshotFailed(sid, reason, why))
         if reason in _ENDS:
             self._ways.closed(sid)
 

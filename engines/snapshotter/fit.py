@@ -22,7 +22,7 @@ _STATE = 6_000  # bytes that the state of the task may take where not everything
 _LINEAGE = 1_000
 _ALONE = 2_500  # bytes that are left of an entry that has no room alone
 _LEAST = 24
-_LISTS = ("tool_calls", "key_findings")
+_LISTS: tuple[str, ...] = ("tool_calls", "key_findings")
 
 
 def render(snapshot: Snapshot, limit: int = LIMIT) -> str:
@@ -47,8 +47,8 @@ def _fit(body: dict[str, Any], room: int) -> None:
     for name in _LISTS:
         alone = min(room // 4, _ALONE)
         body[name] = [item if _cost(item) <= room else cut_to(item, alone) for item in body[name]]
-    costs = {name: [_cost(item) for item in body[name]] for name in _LISTS}
-    sums = {name: sum(costs[name]) for name in _LISTS}
+    costs: dict[str, list[int]] = {name: [_cost(item) for item in body[name]] for name in _LISTS}
+    sums: dict[str, int] = {name: sum(costs[name]) for name in _LISTS}
     gone = dict.fromkeys(_LISTS, 0)
     while sum(sums.values()) > room:
         many = [name for name in _LISTS if len(costs[name]) - gone[name] > 1]

@@ -46,7 +46,7 @@ def moment_of(timestamp: Any) -> datetime:
         elif isinstance(timestamp, (int, float)) and not isinstance(timestamp, bool):
             moment = datetime.fromtimestamp(timestamp, UTC)
         else:
-            moment = datetime.fromisoformat(timestamp)
+            moment = datetime.fromisoformat(str(timestamp))
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         raise ValueError(f"timestamp is a time such as 2026-01-31T12:00:00+00:00, not {plain(timestamp)!r}") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from ..compressor.wording import clip_bytes, one_line, plain
@@ -167,11 +166,7 @@ def _line(value: Any) -> str:
 
 
 def _time(timestamp: str) -> str:
-    try:
-        moment: datetime = moment_of(timestamp)
-    except ValueError:
-        return timestamp
-    return moment.strftime("%Y-%m-%d %H:%M:%S")
+    return moment_of(timestamp).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _shown_id(entry: Entry) -> str:

@@ -11,7 +11,7 @@ from engines.facts import SkillLoaded, SkillPruned, ToolCalled
 from .entry import Entry, Redact, shortened, tool_entry, weighed
 from .tools import ends_of
 
-__all__ = ["Draft", "call_of", "drafted", "dropped"]
+__all__ = ["Draft", "call_of", "drafted", "dropped", "said"]
 
 
 class Draft(NamedTuple):
@@ -37,7 +37,12 @@ class Call(NamedTuple):
 
 def call_of(fact: ToolCalled, bad: bool) -> Call:
     """What is kept of a call until it is written: a queue of them must not hold whole files."""
-    return Call(fact.tool, ends_of(fact.args), fact.status, shortened(fact.result), bad)
+    return Call(fact.tool, ends_of(said(fact.args)), said(fact.status), shortened(said(fact.result)), bad)
+
+
+def said(value: Any) -> str:
+    """A text as a host gives it: whatever else it is, it costs no more than its looks."""
+    return value if isinstance(value, str) else "" if value is None else str(value)
 
 
 def drafted(draft: Draft, redact: Redact) -> Entry:

@@ -24,7 +24,7 @@ from engines.facts import Asked, Session
 from .draft import Draft, drafted, dropped
 from .entry import Entry, malformed
 from .kinds import KINDS
-from .ledger import HEARD, REPEATED, Ledger
+from .ledger import HEARD, HELD, REPEATED, Ledger
 from .log import EpisodicLog, Line
 from .profile import resolve_profile
 from .spool import LIMIT, Spool, SpoolStatistics
@@ -101,7 +101,8 @@ class Telemetry:
         self.ledger.resume(frozenset(standing))
         for cls in HEARD:
             pattern = where(Asked, role="compressor") if cls is Asked else cls
-            me.observe(pattern, appeared=self._appeared, vanished=self._vanished, heard=self._appeared)
+            vanished = self._vanished if cls in HELD else None
+            me.observe(pattern, appeared=self._appeared, vanished=vanished, heard=self._appeared)
         announce(me)
         if me.ds._runtime is None:
             me.on_stop(lambda _parent: self.flush())
@@ -155,8 +156,8 @@ class Telemetry:
         """Profile and logs of a session, settled at its start."""
         profile = session.profile or resolve_profile(self._env, session.home)
         parent = self.ledger.tally(session.parent) if session.parent else None
-        if session.platform in self._without or (parent is not None and parent.session.platform in self._without):
-            return profile, ()
+        if session.platform in self._without or (parent is not None and not parent.route):
+            return profile, ()  # who works for a session that leaves nothing leaves nothing
         try:
             logs = self._log_for(session)
         except Exception:

@@ -13,11 +13,11 @@ from typing import Any
 from dataspace import Crashed
 from engines import facts as f
 
-from .draft import Draft, call_of
+from .draft import Draft, call_of, said
 from .tally import Tally
 from .tools import failed
 
-__all__ = ["HEARD", "REPEATED", "Admit", "Ledger"]
+__all__ = ["HEARD", "HELD", "REPEATED", "Admit", "Ledger"]
 
 Admit = Callable[[f.Session], tuple[str, Any]]
 """Given a session that begins: its profile, and where its entries go."""
@@ -163,7 +163,7 @@ class Ledger:
         yield _draft(tally, "refused", at, {"ask": fact.ask, "by": fact.by, "reason": fact.reason})
 
     def _tool(self, tally: Tally, fact: f.ToolCalled, at: float) -> Iterator[Draft]:
-        bad = failed(fact.status, fact.result)
+        bad = failed(said(fact.status), said(fact.result))
         tally.sums.tools += 1
         if bad:
             tally.sums.tool_failures += 1
@@ -186,7 +186,7 @@ class Ledger:
 
     def _delegated(self, tally: Tally, fact: f.Delegated, at: float) -> Iterator[Draft]:
         tally.sums.delegated += 1
-        yield _draft(tally, "delegated", at, {"child": fact.child, "task": fact.task[:2_000]})
+        yield _draft(tally, "delegated", at, {"child": fact.child, "task": said(fact.task)[:2_000]})
 
     def _turn(self, tally: Tally, _fact: f.TurnStarted, _at: float) -> Iterator[Draft]:
         tally.sums.turns += 1
@@ -196,7 +196,7 @@ class Ledger:
         return iter(())  # counted when it began; an exporter wants to hear of it
 
     def _noted(self, tally: Tally, fact: f.Noted, at: float) -> Iterator[Draft]:
-        yield _draft(tally, "note", at, {"text": fact.text[:20_000], "by": fact.by})
+        yield _draft(tally, "note", at, {"text": said(fact.text)[:20_000], "by": fact.by})
 
     def _trouble(self, tally: Tally, fact: Any, at: float) -> Iterator[Draft]:
         kind = _TROUBLE[type(fact)]
@@ -239,6 +239,9 @@ _HANDLERS: dict[type, Callable[..., Iterator[Draft]]] = {
 }
 _ONCE = frozenset({f.Compressed, f.CompactionFailed, f.SkillPruned, f.GaveUp, *_TROUBLE})
 _LATE = frozenset({f.Budget, f.ShouldCompress, f.Asked, f.TurnEnded})  # these alone do not make a session
+HELD = _ONCE | {f.Session}
+"""Those whose end is worth hearing of."""
+
 REPEATED = _ONCE | {f.Usage, Crashed}
 """Those which may be heard again without being news: then they yield no draft."""
 

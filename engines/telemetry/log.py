@@ -87,9 +87,10 @@ class EpisodicLog:
         if not lines:
             return written, None
         with self._lock:
-            sha, run, now = self._commit.sha(), run_id(self._env), self._clock()
+            sha, run = self._commit.sha(), run_id(self._env)
             try:
                 with locked(self.path) as file:
+                    now = self._clock()  # the lock may have been long in coming
                     self._catch_up(file, now)
                     try:
                         for line in lines:

@@ -14,6 +14,7 @@ from attrs import evolve
 
 from engines.facts import Asked, Compressed, ToolCalled
 
+from .draft import said
 from .place import expanded
 from .spool import LIMIT, Spool, SpoolStatistics
 from .tools import outcome
@@ -81,7 +82,7 @@ class OpenTelemetry:
         if isinstance(fact, (Asked, Compressed)):
             return evolve(fact, messages=None, context=None) if isinstance(fact, Asked) else evolve(fact, messages=None)
         if isinstance(fact, ToolCalled) and not self._content:
-            return evolve(fact, args="", result="", status=outcome(fact.status, fact.result))
+            return evolve(fact, args="", result="", status=outcome(said(fact.status), said(fact.result)))
         return fact
 
     def _export(self, events: Sequence[_Event], lost: Mapping[str, int]) -> tuple[int, bool]:

@@ -16,11 +16,11 @@ def resolve_profile(env: Mapping[str, str], hermes_home: str | PathLike[str] | N
     """The name of the profile that a session belongs to.
 
     `AGENT_PROFILE` in `env` comes first, as it is given; then the name of a home `…/profiles/<name>`, where the home is
-    `hermes_home` or, without one, `HERMES_HOME` in `env`; else it is `default`.  Something empty counts as not given.
+    `hermes_home` or, without one, `HERMES_HOME` in `env`; else it is `default`.  Something blank counts as not given.
     Looks at names only, not at the disk.  One process may serve several profiles, so ask at the start of each session.
     """
     named = env.get("AGENT_PROFILE", "")
-    if named:
+    if named.strip():
         return named
     return _profile_of(fspath(hermes_home or "") or env.get("HERMES_HOME", "")) or DEFAULT
 

@@ -16,6 +16,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_
 
 from engines import facts as f
 
+from .draft import said
 from .tools import outcome
 
 __all__ = ["Spans"]
@@ -165,10 +166,10 @@ class Spans:
             "gen_ai.conversation.id": fact.sid,
         }
         if self._content:
-            told |= {"gen_ai.tool.call.arguments": fact.args, "gen_ai.tool.call.result": fact.result}
+            told |= {"gen_ai.tool.call.arguments": said(fact.args), "gen_ai.tool.call.result": said(fact.result)}
         start = at - nanoseconds(fact.seconds or 0.0)
         span = self._begin(f"execute_tool {fact.tool}", fact.sid, told, start)
-        status = outcome(fact.status, fact.result)
+        status = outcome(said(fact.status), said(fact.result))
         if status != "ok":
             _went_wrong(span, status)
         span.end(at)

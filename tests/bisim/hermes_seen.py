@@ -152,6 +152,8 @@ def _carried(side: Side) -> Iterator[str]:
         yield "messages of another session"
     if side.engine.compression_count or built_in(side)._previous_summary:
         yield "a compaction of another session"
+    if side.engine.get_active_compression_failure_cooldown():
+        yield "a failure of another session"
 
 
 def one_conversation(side: Side, where: Any) -> None:

@@ -96,4 +96,4 @@ def _is_of_the_pair(trace: Any) -> bool:
     """Whether it was a relation that did not hold, and nothing that went wrong in playing."""
     while trace.tb_next is not None:
         trace = trace.tb_next
-    return bool(trace.tb_frame.f_globals["__name__"].endswith("hermes_pair"))
+    return bool(trace.tb_frame.f_globals["__name__"].endswith(("hermes_pair", "hermes_seen")))

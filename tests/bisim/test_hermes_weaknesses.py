@@ -203,6 +203,21 @@ def test_a_late_pass_is_counted_for_the_next_session(pair: Pair) -> None:
     assert other.report.taken
 
 
+@pytest.mark.parametrize("begun", ["anew", "as another"])
+def test_a_late_failure_is_not_noted_down_for_the_next_session(pair: Pair, begun: str) -> None:
+    """B17: in the host's store, too, a failed summary pauses the session that it was for, and no other."""
+    begin: Callable[[Side], Any] = Side.reset if begun == "anew" else lambda side: side.start(other=True)
+    for guard in ("repair", "record"):
+        other = pair.right(Setup(stored=True), guard)
+        other.append(TALK)
+        pair.model.mood = "no network"
+        other.compact(60_000, meanwhile=begin)
+        assert other.store is not None
+        assert "s1" == other.session
+        assert "s1" not in other.store.cooldowns
+        assert other.engine.get_active_compression_failure_cooldown() is None
+
+
 # -- found since ------------------------------------------------------------------------------------------------------
 
 
