@@ -40,7 +40,7 @@ setup: $(VENV)/.dev ## make .venv with everything
 # -- what to run ------------------------------------------------------------------------------------------------------
 
 demo: $(VENV)/.demo ## a recorded session, its compactions and a live swap
-	@$(BIN)/hermes-dataspace demo
+	@$(BIN)/hermes-dataspace demo --home .demo
 
 test: setup ## the tests, without the slow ones
 	$(BIN)/python -m pytest -q -m "not slow"
@@ -74,5 +74,5 @@ pictures: setup ## draw the pictures of the documentation anew; needs Chromium
 	$(BIN)/python -m tests.pictures
 
 clean: ## remove caches and build results, keep .venv
-	rm -rf build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .demo build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +

@@ -194,6 +194,13 @@ def test_what_is_not_of_the_format(told: dict[str, Any]) -> None:
         Snapshot.read(file)
 
 
+def test_only_this_version_is_written() -> None:
+    """A snapshot that is made is of the version that this release writes."""
+    assert "1.0.0" == Snapshot("s", version="1.0.0").version
+    with pytest.raises(ValueError, match="only read"):
+        Snapshot("s", version="2.0.0")
+
+
 def test_a_mapping_needs_a_session() -> None:
     """What is no mapping, or names no session, is no snapshot."""
     with pytest.raises(ValueError, match="session_id"):
@@ -341,6 +348,7 @@ def test_a_cut_keeps_to_its_size(value: Any, most: int) -> None:
         ("Shall I delete old.log?", ""),
         ("```\nerror: not this\n```\nOK.", ""),
         ("<think>The error is 5.</think>Yes.", ""),
+        ("The next step is to look at depot 8 because of the frost.", ""),
         ("Operation interrupted: waiting for model response (0.3s elapsed).", ""),
     ],
 )
@@ -593,7 +601,7 @@ def test_notes_skills_children() -> None:
         "conversation": "s1",
         "parent": "s0",
         "earlier_sessions": ["h0"],
-        "children": [{"conversation": "s2", "task": "count depot 3"}],
+        "children": [{"session": "s2", "task": "count depot 3"}],
     } == made.lineage
     assert "h1" == made.session_id
 

@@ -241,6 +241,27 @@ async def test_n13_parent_and_child(folder: Path) -> None:
         assert ["The parent's request."] == [one.task_state["request"] for one in place.snapshots()]
 
 
+async def test_lineage_has_the_hosts_ids(folder: Path) -> None:
+    """Who delegated to whom is told by ids that mean something when the process is gone."""
+    async with placed(folder) as place:
+        place.begin("s1")
+        place.begin("s2", parent="s1")
+        place.begin("s3", parent="nobody")
+        for sid in ("s1", "s2", "s3"):
+            place.work(sid)
+        place.me.send(f.Delegated("s1", "s2", task="count depot 3"))
+        place.me.send(f.Delegated("s1", "unknown"))
+        await trio.testing.wait_all_tasks_blocked()
+        for sid in ("s3", "s2", "s1"):
+            place.loop.feed(SessionEnded(sid))
+        await place.until(lambda: len(place.closed) == 3)
+        found = {one.session_id: one.lineage for one in place.snapshots()}
+        assert ["host-s1", "nobody"] == [found[name]["parent"] for name in ("host-s2", "host-s3")]
+        assert [{"session": "host-s2", "task": "count depot 3"}, {"session": "unknown", "task": ""}] == found[
+            "host-s1"
+        ]["children"]
+
+
 async def test_profiles_and_stores(folder: Path) -> None:
     """Each conversation's snapshots go where its profile says; one that is not to be kept is not."""
 

@@ -16,7 +16,7 @@ from .kinds import KINDS
 from .options import seconds, tokens
 from .output import check_target
 from .perform import perform
-from .session import parse_session, read_session, read_stdin, stdin_descriptor
+from .session import parse_session, read_session, read_stdin, shown, stdin_descriptor
 from .setting import settings_of
 from .setting_up import disable_command, doctor_command, enable_command
 from .snapshots import snapshots_command
@@ -37,6 +37,11 @@ _DEMO_NEXT = (
     "What to try next: leave nobody to ask for a while; then a session of your own.",
     "  hermes-dataspace demo --swap c2:compressor= --swap 150:=compressor#b",
     "  hermes-dataspace replay SESSION.jsonl --threshold 20000 --out OUT.jsonl",
+)
+_DEMO_KEPT = (
+    "What was kept of it:",
+    "  hermes-dataspace snapshots list --home {home}",
+    "  hermes-dataspace telemetry summary --home {home}",
 )
 
 
@@ -126,7 +131,8 @@ def demo(swaps: tuple[str, ...], pace: float, home: str | None, brain: str | Non
     settings = evolve(settings_of(32_000, 20_000, (), swaps or (_DEMO_SWAP,)), **belongings(None, home))
     settings = with_brain(settings, brain)
     check_swaps(settings.swaps, settings.engines, session.length)
-    return perform(session, settings, pace=pace, closing=_DEMO_TELLS[: 1 if swaps else 2] + _DEMO_NEXT)
+    kept = () if settings.home is None else tuple(line.format(home=shown(settings.home)) for line in _DEMO_KEPT)
+    return perform(session, settings, pace=pace, closing=_DEMO_TELLS[: 1 if swaps else 2] + _DEMO_NEXT + kept)
 
 
 @command.command()

@@ -15,9 +15,9 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from dataspace import Facet, Handle, where
+from dataspace import Facet, where
 from engines import facts as f
 from engines.engine import announce
 
@@ -25,6 +25,7 @@ from .collect import snapshot_of
 from .known import Known
 from .listing import Entry
 from .memory import Memory
+from .notices import Notices, said
 from .snapshot import Snapshot, moment_of
 from .store import SnapshotStore
 from .telling import resumable
@@ -87,7 +88,7 @@ class _Snapshotter:
         self._ways = ways
         self._known: dict[str, Known] = {}
         self._compacting: dict[str, int] = {}  # the latest question that was written for
-        self._told: dict[tuple[str, bool], Handle] = {}
+        self._notices = Notices(me)
         self._disks: dict[Path, trio.Lock] = {}
 
     def begin(self) -> None:
@@ -114,9 +115,12 @@ class _Snapshotter:
         session = self._session_of(fact.sid)
         if session is None or session.state != "active":
             return  # forgotten, or over
+        if isinstance(fact, f.Delegated):
+            fact = evolve(fact, child=self._host_id(fact.child))
         known = self._of(fact.sid)
         at = self._ways.clock().isoformat(timespec="seconds")
-        known.put(partial(known.memory.named, session.host_session or ""), partial(known.memory.hear, fact, at))
+        known.named(session.host_session)
+        known.put(partial(known.memory.hear, fact, at))
         if known.full:
             self._do(known, partial(self._me.blocking, known.intake()))
 
@@ -131,8 +135,7 @@ class _Snapshotter:
 
     def _session(self, session: f.Session) -> None:
         if session.state == "active":
-            known = self._of(session.sid)
-            known.put(partial(known.memory.named, session.host_session or ""))
+            self._of(session.sid).named(session.host_session)
             store = self._store(session)
             if store is not None:
                 self._me.task(self._look, session, store)
@@ -152,9 +155,7 @@ class _Snapshotter:
     def _forget(self, session: f.Session) -> None:
         """A conversation is known no longer; nor is what became of its snapshots."""
         if session.state == "ended":
-            for found in (False, True):
-                if (told := self._told.pop((session.sid, found), None)) is not None:
-                    self._me.retract(told)
+            self._notices.forget(session.sid)
 
     def _asked(self, asked: f.Asked) -> None:
         """A compaction begins: from now on something may be lost."""
@@ -176,8 +177,14 @@ class _Snapshotter:
             self._boundary(session, "compaction")
 
     def _session_of(self, sid: str) -> f.Session | None:
-        found: tuple[f.Session, ...] = self._me.facts(where(f.Session, sid=sid))
+        known = self._known.get(sid)
+        found = self._me.facts(where(f.Session, sid=sid) if known is None else known.sessions)
         return found[-1] if found else None
+
+    def _host_id(self, sid: str) -> str:
+        """What the host calls a conversation, for that means something to others; its own name where nobody knows."""
+        found = self._session_of(sid)
+        return (found.host_session if found is not None else None) or sid
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
@@ -185,13 +192,13 @@ class _Snapshotter:
         try:
             return self._ways.store_for(session)
         except Exception as error:  # noqa: BLE001 - told, as what a disk does is
-            self._tell(f.SnapshotFailed(session.sid, "session_start", _said(error)))
+            self._notices.tell(f.SnapshotFailed(session.sid, "session_start", said(error)))
             return None
 
     def _boundary(self, session: f.Session, reason: str) -> None:
         """Have a snapshot written of what is known by now."""
         known = self._of(session.sid)
-        known.put(partial(known.memory.named, session.host_session or ""))
+        known.named(session.host_session)
         take, store, moment = known.intake(), self._store(session), self._ways.clock()
 
         def make() -> Snapshot | None:
@@ -203,7 +210,8 @@ class _Snapshotter:
             return snapshot_of(known.memory, session, reason, moment, store.profile, self._ways.run, more)
 
         try:
-            more = self._ways.lineage(session)
+            parent = {"parent": self._host_id(session.parent)} if session.parent else {}
+            more = {**parent, **self._ways.lineage(session)}
         except Exception:
             log.exception("the lineage of %s is not known", session.sid)
             more = {}
@@ -217,13 +225,14 @@ class _Snapshotter:
         try:
             snapshot = await self._me.blocking(make)
             if snapshot is not None and store is not None:
+                save = _saving(store, snapshot)
                 async with self._disks.setdefault(store.directory, trio.Lock()):
-                    path = await self._me.blocking(partial(store.save, snapshot, instead=reason == "compaction"))
-                self._tell(f.SnapshotSaved(sid, str(path), reason, snapshot.moment.timestamp()))
+                    path = await self._me.blocking(save)
+                self._notices.tell(f.SnapshotSaved(sid, str(path), reason, snapshot.moment.timestamp()))
         except Exception as error:  # noqa: BLE001 - whatever a disk does, the next boundary tries again
-            why = _said(error)
+            why = said(error)
             log.warning("the snapshot of %s (%s) was not written: %s", sid, reason, why)
-            self._tell(f.SnapshotFailed(sid, reason, why))
+            self._notices.tell(f.SnapshotFailed(sid, reason, why))
         if reason in _ENDS:
             self._ways.closed(sid)
 
@@ -232,7 +241,7 @@ class _Snapshotter:
         try:
             found: Entry | None = resumable(await self._me.blocking(store.list))
         except Exception as error:  # noqa: BLE001 - as above; it is told again when something is to be written
-            log.debug("there is no list of the snapshots in %s: %s", store.directory, _said(error))
+            log.debug("there is no list of the snapshots in %s: %s", store.directory, said(error))
             return
         if found is None:
             return
@@ -241,22 +250,15 @@ class _Snapshotter:
             *(found.session_id, found.timestamp, found.reason),
         )
         at = moment_of(found.timestamp).timestamp()
-        self._tell(f.SnapshotFound(session.sid, str(found.path), session=found.session_id, reason=found.reason, at=at))
-
-    def _tell(self, fact: f.SnapshotSaved | f.SnapshotFailed | f.SnapshotFound) -> None:
-        """The latest of a conversation stands, as long as the conversation is known."""
-        kind = (fact.sid, isinstance(fact, f.SnapshotFound))
-        old = self._told.pop(kind, None)
-        made = self._me.publish(fact) if old is None else self._me.replace(old, fact)
-        if self._session_of(fact.sid) is None:  # it was forgotten meanwhile: seen once, and gone
-            self._me.retract(made)
-        else:
-            self._told[kind] = made
+        self._notices.tell(
+            f.SnapshotFound(session.sid, str(found.path), session=found.session_id, reason=found.reason, at=at)
+        )
 
 
-def _said(error: Exception) -> str:
-    """What went wrong, for people: the system's words where there are some, never a secret."""
-    from ..compressor.redact import redact  # noqa: PLC0415 - where nothing goes wrong nobody needs it
+def _saving(store: SnapshotStore, snapshot: Snapshot) -> Callable[[], Path]:
+    """What saves a snapshot; one of a compaction in the place of those before it."""
 
-    text = str((error.strerror if isinstance(error, OSError) else None) or error)
-    return f"{type(error).__name__}: {redact(text)}" if text else type(error).__name__
+    def save() -> Path:
+        return store.save(snapshot, instead=snapshot.reason == "compaction")
+
+    return save

@@ -38,7 +38,7 @@ def snapshot_of(
     if earlier:
         lineage["earlier_sessions"] = earlier
     if memory.children:
-        lineage["children"] = [{"conversation": child, "task": task} for child, task in memory.children.items()]
+        lineage["children"] = [{"session": child, "task": task} for child, task in memory.children.items()]
     lineage.update(more or {})
     return Snapshot(
         session_id=session.host_session or memory.sid,

@@ -20,7 +20,7 @@ _BULLET = re.compile(r"^(?:[-*+>•|]|\d{1,3}[.)]|#{1,6})\s+")
 _PLAN = re.compile(
     r"(?i)^(?:(?:now|next|first|then|so|ok(?:ay)?|alright|great|good|sure|finally|after that)\b[,:;!.]?\s+)*"
     r"(?:let(?:'s| me| us)\b|(?:i|we)(?:'ll|’ll| will| am going| are going|'m going|’m going| need to| want to| should| still have to| have to)\b|"
-    r"next step\b|next[,:]|todo[:\b]|remaining[:\b]|still to do\b)"
+    r"(?:the )?next step\b|next[,:]|todo[:\b]|remaining[:\b]|still to do\b)"
 )
 _HOST = re.compile(r"(?i)^(?:\[?operation )?(?:interrupted|cancelled|canceled)\b")  # what a host says for the model
 _ANNOUNCED = re.compile(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
 
 from attrs import define, field
+
+from dataspace import Pattern, where
+from engines.facts import Session
 
 from .memory import Memory
 
@@ -26,9 +28,22 @@ class Known:
     """
 
     memory: Memory
+    sessions: Pattern[Session] = field(init=False, repr=False)
+    """What finds the `Session` of this conversation."""
     running: bool = False
+    _named: str = ""
     _waiting: list[Piece] = field(factory=list)
     _jobs: deque[Callable[[], Awaitable[object]]] = field(factory=deque)
+
+    @sessions.default
+    def _sessions(self) -> Pattern[Session]:
+        return where(Session, sid=self.memory.sid)
+
+    def named(self, host_session: str | None) -> None:
+        """The host calls it so from now on."""
+        if host_session and host_session != self._named:
+            self._named = host_session
+            self.put(lambda: self.memory.named(host_session))
 
     def put(self, *pieces: Piece) -> None:
         """Have these taken in before whatever is done next."""
@@ -42,7 +57,11 @@ class Known:
     def intake(self) -> Piece:
         """What takes in all that waits; nothing waits then."""
         pieces, self._waiting = self._waiting, []
-        return partial(take_in, pieces)
+
+        def take() -> None:  # not a partial: whoever names what runs in a thread would write all of it out
+            take_in(pieces)
+
+        return take
 
     def add(self, job: Callable[[], Awaitable[object]]) -> bool:
         """Have a job done after those before it; True: nobody is at it, so `run` is to be run."""

@@ -44,7 +44,7 @@ _FEW = 5
 _MANY = 20
 
 
-@define
+@define(repr=False)
 class Memory:
     """One session.  Times are texts, as they are to be written."""
 

@@ -68,6 +68,12 @@ def _sequence(value: Any) -> int:
     return int(value)
 
 
+def _version(value: Any) -> str:
+    if value != VERSION:
+        raise ValueError(f"version is {VERSION}, not {plain(value)!r}: other versions are only read")
+    return VERSION
+
+
 def _entries(value: Any) -> list[Any]:
     """The entries of a list, oldest first; one that stands alone is a list of one."""
     if value is None:
@@ -97,7 +103,7 @@ class Snapshot:
     key_findings: list[Any] = field(factory=list, converter=_entries)
     task_state: Any = field(factory=dict, converter=_state)
     lineage: Any = field(factory=dict, converter=_state)
-    version: str = field(default=VERSION, init=False)
+    version: str = field(default=VERSION, converter=_version)
 
     @classmethod
     def of(cls, found: Mapping[str, Any], profile: str = "default") -> Snapshot:

@@ -83,23 +83,20 @@ class SnapshotStore:
         except CorruptSnapshotError as error:
             raise CorruptSnapshotError(f"snapshot {id} is corrupt and cannot be restored: {error}") from None
         if found is None:
-            raise self._unknown(id)
+            where = f"of profile {self.profile!r} in {self.directory}"
+            raise UnknownSnapshotError(f"there is no snapshot {str(id)[:80]!r} {where}")
         return found
 
     def clear(self, id: str | None = None) -> int:  # noqa: A002
-        """Remove one snapshot, or (None) all that are listed; returns how many.  `UnknownSnapshotError` for an unknown id."""
+        """Remove one snapshot, or (None) all that are listed; returns how many, 0 for an id that is not listed."""
         if not os.path.lexists(self.directory):
-            if id is None:
-                return 0
-            raise self._unknown(id)
+            return 0
         with self._locked():
             sweep(self.directory)
             if id is None:
                 return sum(self._removed(entry) for entry in self._shelf.entries())
             entry = self._shelf.entry(id) if id in self._shelf.ids() else None
-            if entry is None:
-                raise self._unknown(id)
-            return int(remove(entry.path))
+            return 0 if entry is None else int(remove(entry.path))
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -111,11 +108,6 @@ class SnapshotStore:
             if entry.corrupt:  # such as a folder that is not empty, in place of a file: whoever made it may want it
                 return False
             raise
-
-    def _unknown(self, id_: object) -> UnknownSnapshotError:
-        return UnknownSnapshotError(
-            f"there is no snapshot {str(id_)[:80]!r} of profile {self.profile!r} in {self.directory}"
-        )
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

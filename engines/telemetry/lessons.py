@@ -75,9 +75,12 @@ def _groups(entries: Iterable[Past]) -> list[list[Past]]:
 
     index: dict[str, list[int]] = defaultdict(list)
     for at, words in enumerate(sets):
-        shared = Counter(other for word in words if len(index[word]) <= _COMMON for other in index[word])
-        for other in shared:
-            if len(words & sets[other]) >= ALIKE * len(words | sets[other]):
+        rare = [word for word in words if len(index[word]) <= _COMMON]
+        shared = Counter(other for word in rare for other in index[word])
+        for other, known in shared.items():
+            # So many words in common make them that much alike; less a rounding error.
+            enough = ALIKE / (1 + ALIKE) * (len(words) + len(sets[other])) - 1e-9
+            if known + len(words) - len(rare) >= enough and len(words & sets[other]) >= enough:
                 parent[root(at)] = root(other)
         for word in words:
             index[word].append(at)

@@ -181,7 +181,7 @@ only_deep = pytest.mark.skipif(
 
 @pytest.mark.parametrize(
     ("scenario", "times"),
-    [pytest.param(told, 1, marks=pytest.mark.slow), (hosted, 1), pytest.param(told, 2, marks=only_deep)],
+    [pytest.param(told, 1, marks=pytest.mark.slow), pytest.param(hosted, 1, marks=pytest.mark.slow), pytest.param(told, 2, marks=only_deep)],
 )
 def test_every_order(scenario: Any, times: int) -> None:
     """All schedules of a compaction (or two), a reload, a new task and work."""
