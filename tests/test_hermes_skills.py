@@ -44,10 +44,9 @@ def texts(request: list[Seen]) -> str:
     return "\n".join(str(row.get("content")) for row in request if row["role"] != "system")
 
 
-def skill_tokens(sent: list[list[Seen]], body: str) -> int:
-    """What the results of `skill_view` take in all requests together, at a token for four characters."""
-    del body
-    return sum(len(said) for request in sent for said in results(request, "skill_view")) // 4
+def skill_tokens(request: list[Seen]) -> int:
+    """What the results of `skill_view` take in a request, at a token for four characters."""
+    return sum(map(len, results(request, "skill_view"))) // 4
 
 
 # -- a loss, and the way back -----------------------------------------------------------------------------------------
@@ -133,7 +132,7 @@ def test_nobody_else_is_held_back_for_a_parent(played: Seen) -> None:
     assert any(fact.startswith("LoopInvalid") for fact in seen["after"])
     assert ["child.out", "helper.out"] == seen["written"]
     assert "was not run" in results(seen["rows"], "write_file")[-1]
-    assert ["skill_manage"] == seen["fork_calls"]
+    assert "skill_manage" in seen["fork_calls"]
     assert all("was not run" not in row["content"] for row in seen["fork"])
 
 
@@ -156,10 +155,9 @@ def test_r1_s16_a_skill_of_ten_thousand_characters_twenty_times(played: Seen) ->
     assert 20 == len(last)
     assert 1 == sum(seen["body"] in str(json.loads(said).get("content")) for said in last)
     assert ["already_active"] * 19 == [key for said in last for key in json.loads(said) if key == "already_active"]
-    fewer = skill_tokens(seen["sent"], seen["body"]) / skill_tokens(without["sent"], seen["body"])
-    assert fewer <= 0.1 or without["compactions"]
-    held = sum(len(said) for said in last) / sum(len(said) for said in results(without["rows"], "skill_view") + [""])
-    print(f"skill tokens over all requests: {fewer:.1%} of those without; in the last request {held:.1%}")
+    ours, theirs = skill_tokens(seen["sent"][-1]), skill_tokens(without["sent"][-1])
+    assert 20 * len(seen["body"]) // 4 < theirs
+    assert ours <= 0.1 * theirs, f"{ours} tokens of skills with us, {theirs} without"
 
 
 def test_r5_off_is_as_without_us(played: Seen) -> None:
@@ -181,10 +179,8 @@ def test_r2_r3_only_the_newest_version_counts(played: Seen) -> None:
     assert seen["second"] == told[1]["content"]
     assert told[2]["already_active"] is True  # by its category and name, the same skill
     assert "The API of alpha" in told[3]["content"]
-    after = [entry for entry in scan(seen["sent"][-1])]
-    assert [("alpha", None, "available"), ("alpha", "references/api.md", "available")] == sorted(
-        [(entry.name, entry.file, entry.state) for entry in after], key=str
-    )
+    after = {(entry.file, entry.state) for entry in scan(seen["sent"][-1])}
+    assert {(None, "available"), ("references/api.md", "available")} == after
     assert 1 <= seen["compactions"]
     assert seen["first"] not in "".join(results(seen["sent"][-1], "skill_view"))
 

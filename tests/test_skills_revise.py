@@ -33,7 +33,7 @@ def contents(messages: Messages) -> list[str]:
 
 
 def test_a_pruned_skill_says_so_in_its_row() -> None:
-    """The host's plain marker gets what it lacks, and what is known of the skill is kept beside it."""
+    """S01: the host's plain marker gets what it lacks, and what is known of the skill is kept beside it."""
     before = [user("go"), *load("k1", "docker-management", result_text("docker-management", ALPHA))]
     size = len(before[2]["content"])
     draft = [user("go"), *load("k1", "docker-management", f"[skill_view] name=docker-management ({size:,} chars)")]

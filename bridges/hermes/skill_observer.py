@@ -62,7 +62,7 @@ class Options:
     total_tokens: int = setting(0, count(), "write a whole number of tokens, or 0 for no limit")
     skill_tokens: int = setting(0, count(), "write a whole number of tokens, or 0 for no limit")
     pinned: tuple[str, ...] = setting((), names, "write a list of names, as in [systematic-debugging]")
-    keep: float = setting(0.5, _share, "write a share of the threshold, from 0 to 1")
+    keep: float = setting(0.7, _share, "write a share of the threshold, from 0 to 1")
     active_block: bool = setting(False, boolean, "write true or false")
     looking: tuple[str, ...] = setting((), names, "write a list of tools that change nothing")
 

@@ -96,8 +96,7 @@ def notice(name: str, sha256: str) -> str:
             "name": name,
             "hash": sha256,
             "already_active": True,
-            "message": "This skill is active: its full text, unchanged, stands in the current context, once. Use"
-            " that; there is nothing to reload.",
+            "message": "Its full text is in the current context, unchanged; there is nothing to reload.",
         }
     )
 

@@ -6,7 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 
-from attrs import define, field
+from attrs import Factory, define, field
 
 from dataspace import Pattern, where
 from engines.facts import Session
@@ -28,16 +28,14 @@ class Known:
     """
 
     memory: Memory
-    sessions: Pattern[Session] = field(init=False, repr=False)
+    sessions: Pattern[Session] = field(
+        default=Factory(lambda self: where(Session, sid=self.memory.sid), takes_self=True), init=False, repr=False
+    )
     """What finds the `Session` of this conversation."""
     running: bool = False
     _named: str = ""
     _waiting: list[Piece] = field(factory=list)
     _jobs: deque[Callable[[], Awaitable[object]]] = field(factory=deque)
-
-    @sessions.default
-    def _sessions(self) -> Pattern[Session]:
-        return where(Session, sid=self.memory.sid)
 
     def named(self, host_session: str | None) -> None:
         """The host calls it so from now on."""

@@ -181,13 +181,13 @@ def lost_rotation(stage: Stage) -> Seen:
 @scene
 def kept(stage: Stage) -> Seen:
     """There is room for the skill, so it stays."""
-    return losing(stage, keep=0.5)
+    return losing(stage, keep=0.7)
 
 
 @scene
 def kept_in_block(stage: Stage) -> Seen:
     """The same, in one block of the summary."""
-    return losing(stage, keep=0.5, active_block=True)
+    return losing(stage, keep=0.7, active_block=True)
 
 
 @scene
@@ -266,11 +266,13 @@ def partial(stage: Stage) -> Seen:
 
 
 def repeating(stage: Stage, *observers: str) -> Seen:
-    """The same skill of ten thousand characters twenty times, twice of them in one batch."""
+    """The same skill of ten thousand characters twenty times, twice of them in one batch under two names."""
     cleared(stage)
     body = skill(stage, "alpha", size=10_000)
-    script = [Say("Twice.", (view_of("alpha"), view_of("alpha")), SMALL), *(loading("alpha") for _ in range(18))]
-    return {**play(stage, [*script, Say("All done.")], observers=observers, rows=[]), "body": body}
+    script = [Say("Twice.", (view_of("alpha"), view_of("misc/alpha")), SMALL), *(loading("alpha") for _ in range(18))]
+    script.append(Say("All done."))
+    off = {"enabled": False}  # no compaction: without us the texts alone fill the window
+    return {**play(stage, script, observers=observers, rows=[], compression=off), "body": body}
 
 
 @scene
@@ -290,9 +292,9 @@ def repeated_alone(stage: Stage) -> Seen:
     """With nothing of ours: the host's own engine."""
     cleared(stage)
     skill(stage, "alpha", size=10_000)
-    script = [Say("Twice.", (view_of("alpha"), view_of("alpha")), SMALL), *(loading("alpha") for _ in range(18))]
+    script = [Say("Twice.", (view_of("alpha"), view_of("misc/alpha")), SMALL), *(loading("alpha") for _ in range(18))]
     with Model([*script, Say("All done.")]) as model:
-        stage.configure(model.url, engine="compressor", plugins=())
+        stage.configure(model.url, engine="compressor", plugins=(), compression={"enabled": False})
         agent = stage.agent(model.url, enabled_toolsets=TOOLSETS, max_iterations=90)
         talk(agent, [])
         return {"sent": [request["messages"] for request in model.turns]}
