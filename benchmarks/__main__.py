@@ -7,7 +7,7 @@ import re
 import sys
 from time import perf_counter
 
-from . import compaction, core, freezing, hosting, memory, scale, sessions, snapshots, telemetry, tracing
+from . import compaction, core, freezing, hosting, memory, scale, sessions, skills, snapshots, telemetry, tracing
 from .measure import Row, settle
 from .report import Table, as_json
 
@@ -22,6 +22,7 @@ ROWS: list[Row] = [
     *hosting.ROWS,
     *telemetry.ROWS,
     *snapshots.ROWS,
+    *skills.ROWS,
 ]
 FOOT = """\
 Processor time, bytes (B) or function calls (c) of one operation.  Ours and what it is beside are measured in turns in

@@ -8,6 +8,7 @@ told as what they take more.  These are times on the clock: several threads have
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import os
 import subprocess
@@ -39,20 +40,25 @@ PER_ROW = 1_120  # characters
 TURNS = 600
 MODEL_ANSWERS = 0.002  # seconds between two turns: the host waits for its model, and other threads have their time
 COMMANDS = 7
+LOOKS = 0.020  # seconds: an observer looks for what earlier conversations have left, when one begins
+RESULT = json.dumps({"output": "a line of what a command says\n" * 40, "exit_code": 0, "error": None})
 
 
 # -- compress ---------------------------------------------------------------------------------------------------------
 
 
-def _compress(messages: int) -> tuple[Slice, Slice]:
+def _compress(messages: int, *, observers: bool = False) -> tuple[Slice, Slice]:
     rows = conversation(messages, max(CHARACTERS, messages * PER_ROW))
     tokens = sum(len(str(row["content"])) for row in rows) // 4
     window = max(64_000, tokens * 5 // 4)
+    _anew()
 
     def ours(_number: int) -> float:
-        with _host("builtin"):
+        with _host("builtin", observers=observers):
             engine, mine = _adapter(window), copy.deepcopy(rows)
             _idle()
+            if observers:
+                _written()
             start = time.perf_counter()
             done = engine.compress(mine, current_tokens=tokens)
             took = time.perf_counter() - start
@@ -74,9 +80,10 @@ def _compress(messages: int) -> tuple[Slice, Slice]:
 # -- a turn -----------------------------------------------------------------------------------------------------------
 
 
-def _turns() -> tuple[Callable[[], float], Callable[[], float]]:
+def _turns(*engines: str, observers: bool = False) -> tuple[Callable[[], float], Callable[[], float]]:
     hooks: dict[str, Callable[..., Any]] = {}
-    with _host("builtin", "compressor"):
+    _anew()
+    with _host(*engines, observers=observers):
         from bridges.hermes.hooks import register_hooks  # noqa: PLC0415 - where the host is there
 
         register_hooks(SimpleNamespace(register_hook=hooks.__setitem__))
@@ -86,10 +93,11 @@ def _turns() -> tuple[Callable[[], float], Callable[[], float]]:
 
 
 def _turn(engine: Any, hooks: dict[str, Callable[..., Any]]) -> Callable[[], float]:
-    """One turn with one response, as the host calls the engine and the hooks."""
+    """One turn with a response and a tool call, as the host calls the engine and the hooks."""
     number = 0
+    caller = SimpleNamespace(context_compressor=engine, _current_turn_id="")
 
-    def hook(name: str, **told: Any) -> None:
+    def hook(name: str, agent: Any = caller, **told: Any) -> None:  # where the host calls a hook, the agent is at hand
         if name in hooks:
             hooks[name](session_id="bench", turn_id=f"turn-{number}", **told)
 
@@ -98,6 +106,8 @@ def _turn(engine: Any, hooks: dict[str, Callable[..., Any]]) -> Callable[[], flo
         number += 1
         tokens = 20_000 + number
         usage = {"prompt_tokens": tokens, "completion_tokens": 50, "total_tokens": tokens + 50}
+        caller._current_turn_id = f"turn-{number}"
+        tool = {"tool_name": "terminal", "args": {"command": "ls -l"}, "tool_call_id": f"call-{number}"}
         _idle()  # while the host waits for its model, the other thread has its time
         start = time.perf_counter()
         hook("pre_llm_call", user_message="Go on.", is_first_turn=False)
@@ -105,6 +115,9 @@ def _turn(engine: Any, hooks: dict[str, Callable[..., Any]]) -> Callable[[], flo
         engine.should_compress(tokens)
         for name in ("context_length", "threshold_tokens", "last_prompt_tokens", "compression_count"):
             getattr(engine, name)
+        hook("pre_tool_call", **tool)
+        hook("post_tool_call", **tool, result=RESULT, status="ok", duration_ms=12)
+        hook("transform_tool_result", **tool, result=RESULT, status="ok", duration_ms=12)
         hook("post_llm_call", assistant_response="Done.")
         hook("on_session_end", completed=True, interrupted=False)
         return time.perf_counter() - start
@@ -152,9 +165,12 @@ _homes: list[Any] = []
 
 
 @contextmanager
-def _host(*engines: str) -> Iterator[None]:
-    """The host's home with these engines configured and nobody to observe them, and a model that answers at once."""
-    block = {"engines": list(engines), "observers": []}
+def _host(*engines: str, observers: bool = False) -> Iterator[None]:
+    """The host's home with these engines configured, and a model that answers at once.
+
+    With `observers` all that is on by default runs beside them, otherwise nobody does.
+    """
+    block: dict[str, Any] = {"engines": list(engines)} if observers else {"engines": list(engines), "observers": []}
     home = _home(json.dumps({"context": {"engine": "dataspace", "dataspace": block}}))
     message = SimpleNamespace(content=SUMMARY)
     answer = SimpleNamespace(choices=[SimpleNamespace(message=message, finish_reason="stop")], usage=None)
@@ -201,6 +217,25 @@ def _idle() -> None:
         runtime.ask(lambda _desk: None)
 
 
+def _written() -> None:
+    """Wait until observers have written what was to be written of conversations before."""
+    from bridges.hermes import snapshots_end, telemetry_end  # noqa: PLC0415 - where the host is there
+
+    snapshots_end.settle()
+    telemetry_end.settle()
+    time.sleep(LOOKS)
+
+
+def _anew() -> None:
+    """Begin with nobody at work: observers are there for all conversations once one has wanted them."""
+    from bridges.hermes.runtime import running, shut_down  # noqa: PLC0415 - where the host is there
+
+    if running() is not None:
+        gc.collect()
+        _written()
+    shut_down()
+
+
 def _rows() -> list[Row]:
     compress: list[Row] = [
         Times(
@@ -212,10 +247,23 @@ def _rows() -> list[Row]:
         )
         for size in SIZES
     ]
+    observed: list[Row] = [
+        Times(
+            f"the same with all observers, {size:,} messages",
+            "built-in and a freeze",
+            1.2,
+            lambda size=size: _compress(size, observers=True),
+            rounds=ROUNDS,
+        )
+        for size in SIZES
+    ]
+    both = ("builtin", "compressor")
     return [
         *compress,
-        Surplus("a turn in Hermes, two engines", "built-in", 1.0, _turns, allowance=100e-6, rounds=TURNS),
-        Surplus("the same, 99 of 100", "built-in", 1.0, _turns, allowance=1e-3, quantile=0.99, rounds=TURNS),
+        *observed,
+        *_of_a_turn("a turn in Hermes, two engines", lambda: _turns(*both)),
+        *_of_a_turn("a turn, two engines and all observers", lambda: _turns(*both, observers=True)),
+        *_of_a_turn("a turn with the default settings", lambda: _turns("builtin", observers=True)),
         Surplus("hermes plugins list", "without plugin", 1.0, lambda: _command(LIST), allowance=0.060, rounds=COMMANDS),
         Surplus(
             "hermes with plugins loaded",
@@ -225,6 +273,13 @@ def _rows() -> list[Row]:
             allowance=0.150,
             rounds=COMMANDS,
         ),
+    ]
+
+
+def _of_a_turn(name: str, make: Callable[[], tuple[Callable[[], float], Callable[[], float]]]) -> list[Row]:
+    return [
+        Surplus(name, "built-in", 1.0, make, allowance=100e-6, rounds=TURNS),
+        Surplus(f"{name}, 99 of 100", "built-in", 1.0, make, allowance=1e-3, quantile=0.99, rounds=TURNS),
     ]
 
 

@@ -81,7 +81,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
         monkeypatch.setattr(module, "seats", lambda: list(made.seats))
     monkeypatch.setattr(snapshots_restore, "host_context", [SimpleNamespace(_manager=SimpleNamespace(_cli_ref=None))])
     monkeypatch.setattr(snapshots_restore, "_waiting", [])
-    monkeypatch.setattr(snapshots_restore, "unkept", set())
+    monkeypatch.setattr(snapshots_restore, "unkept", {})
     monkeypatch.setattr(snapshots_end, "_successors", type(snapshots_end._successors)())
     monkeypatch.setattr(snapshots_end, "_closing", {})
     return made
@@ -230,7 +230,7 @@ def test_before_there_is_an_agent(place: Place) -> None:
         Seat("review"),
         Seat("cli"),
     ]
-    snapshots_restore.unkept.add("review")
+    snapshots_restore.keep_nothing_of("review")
     for sid, platform in (
         ("child", "subagent"),
         ("bot", "telegram"),
@@ -397,7 +397,8 @@ def test_it_is_bounded(place: Place) -> None:
     for n in range(1_100):
         snapshots_end.closing(f"s{n}")
         snapshots_end._follows(f"s{n}", f"s{n + 1}")
-    assert 1_000 == len(snapshots_end._closing) == len(snapshots_end._successors)
+        snapshots_restore.keep_nothing_of(f"s{n}")
+    assert 1_000 == len(snapshots_end._closing) == len(snapshots_end._successors) == len(snapshots_restore.unkept)
 
 
 def test_what_status_shows() -> None:
@@ -424,7 +425,7 @@ async def test_the_observer_writes_where_the_session_lives(place: Place) -> None
         await ds.spawn(snapshots.boot(settings, lambda sid: None if sid == "s4" else settings), name="snapshotter")
         me = ds.actor("host")
         homes = {"s1": str(place.home), "s2": None, "s3": str(gone), "s4": str(place.home), "s5": str(place.home)}
-        snapshots_restore.unkept.add("s5")
+        snapshots_restore.keep_nothing_of("s5")
         for sid, home in homes.items():
             snapshots_end.closing(sid)
             session = me.publish(f.Session(sid, profile="fin", home=home, host_session=f"host-{sid}"))
@@ -454,7 +455,7 @@ def test_a_review_in_the_background_has_none(place: Place) -> None:
     thread.start()
     thread.join()
     assert [None] == made
-    assert {"hermes-5"} == snapshots_restore.unkept
+    assert ["hermes-5"] == list(snapshots_restore.unkept)
 
 
 def test_a_host_that_takes_nothing() -> None:

@@ -63,6 +63,24 @@ def test_a_reading_keeps_all_counts() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("steps", "beside"),
+    [
+        ([{"input_tokens": 180, "output_tokens": 7}, {"input_tokens": 23, "output_tokens": 5}], (180, 7)),
+        ([{"input_tokens": 180}, "no step"], (157, 0)),
+        ([{}], (None, None)),
+        ([], (None, None)),
+        ("none", (None, None)),
+        (None, (None, None)),
+    ],
+)
+def test_what_the_provider_did_beside_is_no_pressure(steps: Any, beside: tuple[int | None, int | None]) -> None:
+    """T10: steps of the provider's own are told by themselves, less what the report counts already."""
+    reading = read_usage(SID, 1, {"input_tokens": 23, "output_tokens": 5, "iterations": steps})
+    assert reading is not None
+    assert (23, 5, *beside) == (reading.prompt, reading.completion, reading.side_prompt, reading.side_completion)
+
+
 def test_nobody_wakes_below_the_threshold_and_once_at_it() -> None:
     """D13: a thousand readings below raise nothing; the crossing raises one question, however long it lasts."""
     d = Driver("a", owned=False)

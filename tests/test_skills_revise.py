@@ -9,7 +9,7 @@ import pytest
 
 from engines.compressor import Limits, compact
 from engines.messages import Messages
-from engines.skills import revise, scan
+from engines.skills import collapsed, revise, scan
 from engines.skills.block import Body, bodies_in, render_block, without_block
 from engines.skills.reading import SKILL_KEY, hash_of
 from engines.skills.scan import SKILLS_KEY
@@ -251,6 +251,10 @@ def test_the_block_holds_each_active_skill_once() -> None:
     assert all("already_active" in text_of(row) for row in made if row["role"] == "tool")
     assert made == revise(made, scan(before), block=True)
     assert block not in text_of(revise(made, scan(made))[0])
+    pruned = [foreign("Done."), user("go"), *marker_row("k1", "beta", 700)]
+    put_back = revise(pruned, scan(before), ["beta"], original=before, room=5_000, block=True)
+    bare = [{key: value for key, value in row.items() if not key.startswith("_")} for row in put_back.thaw()]
+    assert {"alpha": "pruned", "beta": "available"} == {entry.name: entry.state for entry in scan(bare)}
 
 
 def test_a_block_is_believed_as_far_as_its_hashes_go() -> None:
@@ -266,6 +270,24 @@ def test_a_block_is_believed_as_far_as_its_hashes_go() -> None:
     rows = [foreign("Done."), user("go"), *load("k1", "gamma", marked)]
     made = revise(rows, scan(rows), block=True)
     assert marked == made[-1]["content"]
+
+
+def test_collapsed_rows_keep_the_first_text_of_the_newest_version() -> None:
+    """So a provider's cache of earlier requests stays good; nothing to collapse is None, and nothing given is changed."""
+    newer = result_text("alpha", ALPHA + "\nMore.\n")
+    rows = [*load("k1", "alpha"), *load("k2", "alpha"), *load("k3", "beta")]
+    kept = json.dumps(rows)
+    made = collapsed(rows)
+    assert made is not None
+    assert [True, False, True] == ["content" in json.loads(made[at]["content"]) for at in (1, 3, 5)]
+    assert made[1] is rows[1]
+    made = collapsed([*rows, *load("k4", "alpha", newer)])
+    assert made is not None
+    assert superseded("alpha", hash_of(ALPHA)) == made[1]["content"] == made[3]["content"]
+    assert newer == made[7]["content"]
+    assert kept == json.dumps(rows)
+    assert collapsed(rows[2:]) is None
+    assert collapsed([*rows[2:], *marker_row("k9", "alpha", 5)]) is None
 
 
 def test_text_without_sections_is_the_same_value() -> None:

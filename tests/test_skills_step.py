@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -400,6 +401,26 @@ def test_s05_sessions_do_not_share_their_skills() -> None:
     told = e.Loaded("k1", '{"name": "alpha"}', ALPHA)
     assert [None, None] == [book.step(sid, told).answer for sid in ("s1", "s2")]
     assert book.step("s1", e.Loaded("k2", '{"name": "alpha"}', ALPHA)).answer is not None
+
+
+def test_of_loads_on_several_threads_one_delivers() -> None:
+    """Tool threads of a host step the ledger at the same moment."""
+    book = Book()
+    book.open("s", hosted=True)
+    together = threading.Barrier(8)
+    answers: list[str | None] = []
+
+    def load_it(number: int) -> None:
+        together.wait(10)
+        answers.append(book.step("s", e.Loaded(f"k{number}", '{"name": "alpha"}', ALPHA)).answer)
+
+    threads = [threading.Thread(target=load_it, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert 8 == len(answers)
+    assert 1 == answers.count(None)
 
 
 def test_a_book_asks_once_to_be_read() -> None:

@@ -331,9 +331,10 @@ def test_n10_leftovers_are_swept(store: SnapshotStore) -> None:
     assert ["ends.tmp", "a"] == sessions(store)
 
 
-def test_n11_only_the_owner_can_look(tmp_path: Path) -> None:
+@pytest.mark.parametrize("umask", [0o022, 0o000, 0o077])
+def test_n11_only_the_owner_can_look(tmp_path: Path, umask: int) -> None:
     """N11: files are 0600 in folders that are 0700, whatever the umask, and a folder that was open is closed."""
-    before = os.umask(0o022)
+    before = os.umask(umask)
     try:
         store = SnapshotStore(tmp_path / "home" / "context-bridge" / "snapshots")
         path = store.save(of("a"))
@@ -396,6 +397,25 @@ def test_n12_the_last_good_one_stays(store: SnapshotStore, monkeypatch: pytest.M
     assert {".lock"} == {path.name for path in store.directory.iterdir() if path.suffix != ".json"}
     target.save(of("next", 2))
     assert "next" == sessions(target)[0]
+
+
+def test_n07_synced_before_it_has_its_name(store: SnapshotStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """N07: what is written is synced before it is renamed, and the folder after that; so both outlast a power failure."""
+    done: list[str] = []
+    sync, replace = os.fsync, Path.replace
+
+    def fsync(descriptor: int) -> None:
+        done.append("sync folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "sync file")
+        sync(descriptor)
+
+    def renamed(self: Path, target: Path) -> Path:
+        done.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "replace", renamed)
+    store.save(of("a"))
+    assert ["sync file", "rename", "sync folder"] == done
 
 
 def test_n12_something_in_the_way(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from engines.skills.place import is_added
 from engines.skills.wording import SKILL_TOOL, pruned_now
 from engines.transcript import SUMMARY_HEAD, text_of
 
+from . import skill_audit
 from .aides import Aide, Call, Standing, TurnBegun
 from .blocks import boolean, count, names, setting
 from .runtime import running
@@ -62,8 +63,9 @@ class Options:
     total_tokens: int = setting(0, count(), "write a whole number of tokens, or 0 for no limit")
     skill_tokens: int = setting(0, count(), "write a whole number of tokens, or 0 for no limit")
     pinned: tuple[str, ...] = setting((), names, "write a list of names, as in [systematic-debugging]")
-    keep: float = setting(0.7, _share, "write a share of the threshold, from 0 to 1")
+    keep: float = setting(0.8, _share, "write a share of the threshold, from 0 to 1")
     active_block: bool = setting(False, boolean, "write true or false")
+    audit: bool = setting(False, boolean, "write true or false")
     looking: tuple[str, ...] = setting((), names, "write a list of tools that change nothing")
 
     @property
@@ -107,13 +109,15 @@ class SkillAide(Aide):
 
     def __init__(self, standing: Standing) -> None:
         self._sid = standing.sid
+        self._audit = standing.settings.of(Options).audit and skill_audit.can_audit()
         BOOK.open(self._sid, standing.settings.of(Options).policy, hosted=True)
 
     def tool_result(self, call: Call) -> str | None:
         """A skill that is in context is not delivered again; a loss is told beside another tool's result."""
         if call.tool == SKILL_TOOL:
             told = e.Loaded(call.call_id, json.dumps(dict(call.args), default=str), call.result)
-            return BOOK.step(self._sid, told).answer
+            answer = BOOK.step(self._sid, told).answer
+            return None if self._audit else answer  # the model's input has each text once, the transcript has all
         word = BOOK.step(self._sid, e.ToolDone(call.tool, tell=True)).answer
         if word is None:
             return None
@@ -127,6 +131,8 @@ class SkillAide(Aide):
 
     def context(self, turn: TurnBegun) -> str | None:
         """While something is pruned, what that means goes with the user's message."""
+        if self._audit:
+            skill_audit.audit_turn(turn.turn)
         ledger = BOOK.step(self._sid, e.RequestBegan(turn.turn, turn.text, first=turn.first)).ledger
         gone = [skill.entry.label for skill in ledger.skills if skill.state == "pruned"]
         return pruned_now(gone) if gone else None
@@ -151,6 +157,7 @@ class SkillAide(Aide):
 
     def changed(self, settings: Settings) -> None:
         """Other settings count."""
+        self._audit = settings.of(Options).audit and skill_audit.can_audit()
         BOOK.rule(self._sid, settings.of(Options).policy)
 
     def ended(self, reason: str) -> None:

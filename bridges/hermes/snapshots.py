@@ -127,7 +127,7 @@ def tools(settings: Settings) -> list[dict[str, Any]]:
 def aide(standing: Standing) -> Aide | None:
     """What answers at once in one conversation; none for a review of the host's in the background."""
     if threading.current_thread().name.startswith("bg-review"):
-        restore.unkept.add(standing.sid)
+        restore.keep_nothing_of(standing.sid)
         return None
     end.watch_exit()
     return SnapshotAide(standing)

@@ -15,9 +15,10 @@ from attrs import frozen
 
 from .hooks import host_context, seats
 
-__all__ = ["candidates", "taken", "unkept", "wait"]
+__all__ = ["candidates", "keep_nothing_of", "taken", "unkept", "wait"]
 
 _INTERACTIVE = frozenset({"cli", "tui", "desktop"})
+_MOST = 1000
 _lock = threading.Lock()
 
 
@@ -32,8 +33,15 @@ class _Waiting:
 
 _waiting: list[_Waiting] = []
 
-unkept: set[str] = set()
+unkept: dict[str, None] = {}
 """Conversations of helpers that bear their parent's name; nothing of them is kept."""
+
+
+def keep_nothing_of(sid: str) -> None:
+    """A conversation of such a helper has begun; the latest thousand are known."""
+    unkept[sid] = None
+    while len(unkept) > _MOST:
+        unkept.pop(next(iter(unkept)), None)
 
 
 def candidates() -> list[Any]:

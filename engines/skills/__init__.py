@@ -7,6 +7,7 @@ the engine that shows them as facts and revises compactions.
 
 from .actor import skills
 from .book import Book
+from .collapse import collapsed
 from .deliver import delivered
 from .ledger import Ledger, rows_of, view
 from .policy import LOOKING, SkillPolicy
@@ -21,6 +22,7 @@ __all__ = [
     "Ledger",
     "SkillPolicy",
     "Stepped",
+    "collapsed",
     "delivered",
     "revise",
     "rows_of",

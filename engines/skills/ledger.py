@@ -6,15 +6,28 @@ A skill is *unseen* from its load until its row has been seen: until then it cou
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from attrs import evolve, field, frozen
 
-from ..facts import LoopInvalid, SkillAvailable, SkillPruned, SkillRequired, SkillTooLarge
+from ..facts import LoopInvalid, SkillAvailable, SkillLoaded, SkillPruned, SkillRequired, SkillTooLarge
 from .policy import SkillPolicy
 from .scan import Entry, Key
 
-__all__ = ["Decision", "Ledger", "Loss", "Outcome", "Skill", "entries_of", "evicted", "rows_of", "view"]
+__all__ = [
+    "Decision",
+    "Ledger",
+    "Loss",
+    "Outcome",
+    "Skill",
+    "Stepped",
+    "entries_of",
+    "evicted",
+    "labels_of",
+    "named",
+    "rows_of",
+    "view",
+]
 
 State = Literal["available", "pruned", "unseen"]
 Outcome = Literal["loaded", "deduplicated", "updated", "reloaded"]
@@ -126,6 +139,18 @@ class Ledger:
         return (
             self.pending or self.look or self.loss is not None or any(skill.state == "unseen" for skill in self.skills)
         )
+
+
+class Stepped(NamedTuple):
+    """The next ledger, what is to be said with it, and the answer to whoever stepped it.
+
+    The answer is a text in place of a load's result, the reason why a tool has to wait, or a word to add to a tool's
+    result; None: nothing of the kind.
+    """
+
+    ledger: Ledger
+    said: tuple[SkillLoaded, ...] = ()
+    answer: str | None = None
 
 
 def named(skill: Skill, names: frozenset[str]) -> bool:

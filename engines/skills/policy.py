@@ -53,6 +53,6 @@ class SkillPolicy:
     total: int | None = field(default=None, validator=_tokens)
     each: int | None = field(default=None, validator=_tokens)
     pinned: frozenset[str] = field(default=frozenset[str](), converter=_frozen)
-    keep: float = field(default=0.7, validator=[validators.ge(0.0), validators.le(1.0)])
+    keep: float = field(default=0.8, validator=[validators.ge(0.0), validators.le(1.0)])
     gather: bool = False
     looking: frozenset[str] = field(default=LOOKING, converter=_frozen)

@@ -64,6 +64,8 @@ class _Rewriter:
                 continue  # what a user said, and summaries, which are written anew
             if kind == "gone" and call.id in self.failed:
                 self._put(one, None, {"state": "failed"})
+            elif kind == "gone" and elsewhere and version and one.reading.sha256 == version:
+                self._put(one, notice(one.reading.name, version), None)
             elif kind == "gone" or not there:
                 self._gone(one, entry)
             elif one.reading.sha256 not in {version, None}:

@@ -41,6 +41,8 @@ def write_file(path: Path, data: bytes) -> None:
     descriptor = os.open(temporary, _WRITE, 0o600)
     try:
         try:
+            if hasattr(os, "fchmod"):
+                os.fchmod(descriptor, 0o600)  # whatever the umask takes away, the owner can read it
             view = memoryview(data)
             while view:
                 view = view[os.write(descriptor, view) :]

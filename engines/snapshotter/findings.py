@@ -14,7 +14,7 @@ from ..transcript import split_summary
 __all__ = ["findings_in", "findings_of_summary", "plan_in", "question_in"]
 
 _READ = 12_000  # characters of a text that are looked at, at its end
-_LONGEST = 240
+_LONGEST = 200
 _CODE = re.compile(r"```.*?(?:```|\Z)|<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _BULLET = re.compile(r"^(?:[-*+>•|]|\d{1,3}[.)]|#{1,6})\s+")
 _PLAN = re.compile(

@@ -22,6 +22,7 @@ _STATE = 6_000  # bytes that the state of the task may take where not everything
 _LINEAGE = 1_000
 _ALONE = 2_500  # bytes that are left of an entry that has no room alone
 _LEAST = 24
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # made once: this is called for every entry
 _LISTS: tuple[str, ...] = ("tool_calls", "key_findings")
 
 
@@ -44,10 +45,13 @@ def render(snapshot: Snapshot, limit: int = LIMIT) -> str:
 
 def _fit(body: dict[str, Any], room: int) -> None:
     """Make the two lists fit into so many bytes."""
-    for name in _LISTS:
-        alone = min(room // 4, _ALONE)
-        body[name] = [item if _cost(item) <= room else cut_to(item, alone) for item in body[name]]
     costs: dict[str, list[int]] = {name: [_cost(item) for item in body[name]] for name in _LISTS}
+    alone = min(room // 4, _ALONE)
+    for name in _LISTS:
+        for at, cost in enumerate(costs[name]):
+            if cost > room:
+                body[name][at] = cut_to(body[name][at], alone)
+                costs[name][at] = _cost(body[name][at])
     sums: dict[str, int] = {name: sum(costs[name]) for name in _LISTS}
     gone = dict.fromkeys(_LISTS, 0)
     while sum(sums.values()) > room:
@@ -137,4 +141,4 @@ def _size(value: Any) -> int:
 
 
 def _dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return _encode(value)

@@ -39,6 +39,7 @@ __all__ = ["Memory"]
 
 _KNOWN = 5_000  # calls and findings that are known again
 _READ = 8_000  # characters of a call's arguments and of its result that are looked at
+_TARGET, _OUTCOME = 120, 110  # characters: many calls told briefly are worth more than a few told at length
 _FILES = 30
 _FEW = 5
 _MANY = 20
@@ -142,8 +143,8 @@ class Memory:
         failed = outcome.failed or status not in {"", "ok"}
         entry = {
             "tool": call.name,
-            "target": target.text,
-            "outcome": outcome.text,
+            "target": one_line(target.text, _TARGET),
+            "outcome": one_line(outcome.text, _OUTCOME),
             "status": status or ("error" if failed else "ok"),
         }
         self.calls = [*self.calls[-MOST_ENTRIES + 1 :], {**entry, "at": at} if at else entry]

@@ -22,6 +22,7 @@ CUT = "[cut]"
 _DEEPEST = 20
 _MOST = 20_000  # values that are looked at; of what is left, nothing is kept
 _LONGEST = 20_000  # characters of one text that are looked at
+_SHORT = 80
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TELLING = re.compile(r"(?i)key|secret|token|pass|pwd|credential|authorization|cookie|bearer")
 
@@ -59,11 +60,12 @@ class _Reader:
 
     def __init__(self) -> None:
         self._left = _MOST
+        self._seen: dict[tuple[str, str], str] = {}  # names and short texts come again and again
 
     def read(self, value: Any, depth: int, name: str = "") -> Any:
         self._left -= 1
         if isinstance(value, str):
-            return plain_text(value, name)
+            return self._text(value, name)
         if value is None or isinstance(value, (bool, int, float)):
             return _number(value)
         if isinstance(value, (bytes, bytearray)):
@@ -83,13 +85,22 @@ class _Reader:
                     made[CUT] = True
                     break
                 told = key if isinstance(key, str) else str(_number(key)) if _is_number(key) else _named(key)
-                made[plain_text(told)] = self.read(item, depth + 1, told)
+                made[self._text(told, "")] = self.read(item, depth + 1, told)
             return made
         if isinstance(value, (list, tuple, Set)):
             items = list(value)
             newest = items[-max(self._left, 0) :] if self._left < len(items) else items
             return [self.read(item, depth + 1, name) for item in newest]
         return _named(value)
+
+    def _text(self, text: str, name: str) -> str:
+        text, name = str.__str__(text), str.__str__(name)  # a subclass of str may do anything in its methods
+        if len(text) > _SHORT:
+            return plain_text(text, name)
+        found = self._seen.get((text, name))
+        if found is None:
+            found = self._seen[text, name] = plain_text(text, name)
+        return found
 
 
 def _is_number(value: Any) -> bool:

@@ -30,8 +30,8 @@ _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?", re.ASCII)
 
 def name_of(text: Any) -> str:
     """Return the name of a session or profile as it is written: short, and different for different names."""
-    whole = text if isinstance(text, str) else str(plain(text))
-    made = whole_letters(str.__str__(whole))
+    whole = str.__str__(text) if isinstance(text, str) else str(plain(text))
+    made = whole_letters(whole)
     if len(made) <= _LONGEST_NAME:
         return made
     digest = hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -14,14 +13,13 @@ from dataspace import Handle
 from dataspace.testing import Run, explore, sample
 from engines import facts as f
 from engines.messages import Messages
-from engines.skills import Book, scan, skills
+from engines.skills import Book, scan, seeing, skills
 from engines.skills import events as e
 from engines.skills.ledger import Ledger
 from engines.transcript import current_user, role_of
 from tests.skill_rows import load, marker_row, user, work
 
 SID = "s"
-STEP = import_module("engines.skills.step")
 FACTS = (f.SkillAvailable, f.SkillPruned, f.SkillRequired, f.LoopInvalid)
 
 
@@ -181,7 +179,11 @@ only_deep = pytest.mark.skipif(
 
 @pytest.mark.parametrize(
     ("scenario", "times"),
-    [pytest.param(told, 1, marks=pytest.mark.slow), pytest.param(hosted, 1, marks=pytest.mark.slow), pytest.param(told, 2, marks=only_deep)],
+    [
+        pytest.param(told, 1, marks=pytest.mark.slow),
+        pytest.param(hosted, 1, marks=pytest.mark.slow),
+        pytest.param(told, 2, marks=only_deep),
+    ],
 )
 def test_every_order(scenario: Any, times: int) -> None:
     """All schedules of a compaction (or two), a reload, a new task and work."""
@@ -213,13 +215,13 @@ def test_every_order_comes_to_something() -> None:
 
 def test_a_loss_that_never_ends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: the reloaded text does not end the loss."""
-    monkeypatch.setattr(STEP, "_recovering", lambda ledger, _rows, **_told: ledger)
+    monkeypatch.setattr(seeing, "recovering", lambda ledger, _rows, **_told: ledger)
     assert "although the model has seen the text" in str(explore(told).failure.error)  # type: ignore[union-attr]
 
 
 def test_a_ghost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bug: a skill that was there stays so."""
-    looked = STEP._looked
+    looked = seeing._looked
 
     def believing(ledger: Ledger, *args: Any, **told: Any) -> Ledger:
         new = looked(ledger, *args, **told)
@@ -229,5 +231,5 @@ def test_a_ghost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
         return evolve(new, skills=tuple(kept))
 
-    monkeypatch.setattr(STEP, "_looked", believing)
+    monkeypatch.setattr(seeing, "_looked", believing)
     assert "are said to be available" in str(explore(told).failure.error)  # type: ignore[union-attr]

@@ -78,7 +78,12 @@ def interrupted(stage: Stage, url: str) -> Seen:
     (stage.root / "go").touch()
     thread.join()
     boundary(agent, seen[0]["rows"], "task-after")
-    return {"completed": seen[0]["completed"], "interrupted": seen[0]["interrupted"], "rows": seen[0]["rows"], "files": listed(stage)}
+    return {
+        "completed": seen[0]["completed"],
+        "interrupted": seen[0]["interrupted"],
+        "rows": seen[0]["rows"],
+        "files": listed(stage),
+    }
 
 
 @act

@@ -181,13 +181,13 @@ def lost_rotation(stage: Stage) -> Seen:
 @scene
 def kept(stage: Stage) -> Seen:
     """There is room for the skill, so it stays."""
-    return losing(stage, keep=0.7)
+    return losing(stage, keep=0.9)
 
 
 @scene
 def kept_in_block(stage: Stage) -> Seen:
     """The same, in one block of the summary."""
-    return losing(stage, keep=0.7, active_block=True)
+    return losing(stage, keep=0.9, active_block=True)
 
 
 @scene
@@ -339,6 +339,24 @@ def failing(stage: Stage) -> Seen:
                 yield said
 
     return play(stage, Coming([loading("alpha"), loading("alpha"), Say("All done.")]), rows=[])
+
+
+@scene
+def audited(stage: Stage) -> Seen:
+    """The transcript keeps every text, the model is sent each once, in its newest version."""
+    cleared(stage)
+    first = skill(stage, "alpha")
+    second = first.replace("with care", "with great care")
+
+    class Changing(list[Say]):
+        def __iter__(self) -> Iterator[Say]:
+            for at, said in enumerate(super().__iter__()):
+                if at == 2:
+                    skill(stage, "alpha", second)
+                yield said
+
+    script = Changing([*(loading("alpha") for _ in range(4)), Say("All done.")])
+    return {**play(stage, script, {"audit": True}, rows=[]), "first": first, "second": second}
 
 
 @scene
