@@ -110,7 +110,7 @@ def _turn(engine: Any, hooks: dict[str, Callable[..., Any]]) -> Callable[[], flo
         tool = {"tool_name": "terminal", "args": {"command": "ls -l"}, "tool_call_id": f"call-{number}"}
         _idle()  # while the host waits for its model, the other thread has its time
         start = time.perf_counter()
-        hook("pre_llm_call", user_message="Go on.", is_first_turn=False)
+        hook("pre_llm_call", user_message="Go on.", is_first_turn=number == 1)
         engine.update_from_response(usage)
         engine.should_compress(tokens)
         for name in ("context_length", "threshold_tokens", "last_prompt_tokens", "compression_count"):

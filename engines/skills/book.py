@@ -16,10 +16,13 @@ from attrs import evolve, frozen
 from ..facts import SkillLoaded
 from .events import Event
 from .ledger import Ledger
+from .passing import Passed, passes
 from .policy import SkillPolicy
 from .step import Stepped, step
 
 __all__ = ["Book", "Shown"]
+
+_NOTHING = Passed()
 
 
 @frozen
@@ -44,6 +47,7 @@ class Book:
         self._ledgers: dict[str, Ledger] = {}
         self._policies: dict[str, SkillPolicy] = {}
         self._hosts: set[str] = set()
+        self._passed: dict[str, Passed] = {}
         self._shown: deque[Shown] = deque()
         self._posted = False
 
@@ -66,7 +70,7 @@ class Book:
         return sid in self._hosts
 
     def ledger(self, sid: str) -> Ledger | None:
-        """What is known of a conversation's skills."""
+        """What is known of a conversation's skills; of a task that has to do with none, perhaps not yet."""
         return self._ledgers.get(sid)
 
     def step(self, sid: str, event: Event) -> Stepped:
@@ -75,7 +79,13 @@ class Book:
             ledger = self._ledgers.get(sid)
             if ledger is None:
                 return Stepped(Ledger(sid))
-            stepped = step(ledger, event, self.policy_of(sid))
+            if passes(ledger, event):
+                self._passed[sid] = self._passed.get(sid, _NOTHING).then(event)
+                return Stepped(ledger)
+            policy, now = self.policy_of(sid), ledger
+            for earlier in self._passed.pop(sid, _NOTHING).events:
+                now = step(now, earlier, policy).ledger
+            stepped = step(now, event, policy)
             self._ledgers[sid] = stepped.ledger
             changed = stepped.said or evolve(stepped.ledger, events=ledger.events) != ledger
             if changed:
@@ -96,6 +106,7 @@ class Book:
             if self._ledgers.pop(sid, None) is None:
                 return
             self._policies.pop(sid, None)
+            self._passed.pop(sid, None)
             self._hosts.discard(sid)
             self._shown.append(Shown(sid, None))
         self._ask()
