@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from engines.messages import Messages
 from engines.skills import Entry, revise, scan
+from engines.skills.entries import SKILLS_KEY
 from engines.skills.reading import hash_of
-from engines.skills.scan import SKILLS_KEY
 from engines.transcript import check, said_by_user, text_of
 from tests.skill_rows import LOOKALIKES, drafts, system, talks, user, work
 

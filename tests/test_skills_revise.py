@@ -11,8 +11,8 @@ from engines.compressor import Limits, compact
 from engines.messages import Messages
 from engines.skills import collapsed, revise, scan
 from engines.skills.block import Body, bodies_in, render_block, without_block
+from engines.skills.entries import SKILLS_KEY
 from engines.skills.reading import SKILL_KEY, hash_of
-from engines.skills.scan import SKILLS_KEY
 from engines.skills.wording import LOADED, PRUNED, REQUIRED, RULE, sections, superseded, without_sections
 from engines.transcript import check, is_summary, seal, text_of
 from tests.skill_rows import body_of, load, marker_row, result_text, system, turn, user, work

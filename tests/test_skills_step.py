@@ -220,9 +220,22 @@ def test_a_loss_is_told_once() -> None:
 def test_tools_are_held_back_three_times_for_one_loss() -> None:
     """Then they run, and a warning stands beside the result."""
     run = losing()
-    assert [True, True, True, False, False] == [run.do(e.ToolAsked("terminal")) is not None for _ in range(5)]
+    held = []
+    for _ in range(5):
+        held.append(run.do(e.ToolAsked("terminal")) is not None)
+        run.sent(user("go"), *marker_row("k1", "alpha"))
+    assert [True, True, True, False, False] == held
     assert run.do(e.ToolDone("terminal", tell=True)) is not None
     assert run.do(e.ToolDone("terminal", tell=True)) is None
+
+
+def test_the_tools_of_one_answer_are_held_back_together() -> None:
+    """A batch counts once; where no request is ever seen, nothing is held back for ever."""
+    run = losing()
+    assert all(run.do(e.ToolAsked("write_file")) is not None for _ in range(10))
+    assert 1 == run.ledger.loss.blocks  # type: ignore[union-attr]
+    held = [run.do(e.ToolAsked("write_file")) is not None for _ in range(100)]
+    assert (True, False) == (held[0], held[-1])
 
 
 @pytest.mark.parametrize(("block", "told"), [("warn", True), ("off", False)])

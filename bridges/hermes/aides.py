@@ -122,7 +122,7 @@ class Aides:
         self.named = dict(named)
         aides = tuple(self.named.values())
         self._tools = {tool: self.named[name] for tool, name in (tools or {}).items() if name in self.named}
-        self._over = {name: tuple(aide for aide in aides if _overrides(aide, name)) for name in _PARTS}
+        self._over = {name: tuple(getattr(aide, name) for aide in aides if _overrides(aide, name)) for name in _PARTS}
         self._failed: set[tuple[int, str]] = set()
 
     @property
@@ -133,8 +133,8 @@ class Aides:
     def tool_result(self, call: Call) -> str | None:
         """The text that takes the place of a result; each sees what the one before it has made of it."""
         changed = None
-        for aide in self._over["tool_result"]:
-            text = self._safe(aide, "tool_result", call)
+        for tool_result in self._over["tool_result"]:
+            text = self._safe(tool_result, call)
             if isinstance(text, str):
                 changed = text
                 call = evolve(call, result=text)
@@ -142,26 +142,26 @@ class Aides:
 
     def veto(self, tool: str, args: Mapping[str, Any], call_id: str) -> str | None:
         """The first objection."""
-        for aide in self._over["veto"]:
-            why = self._safe(aide, "veto", tool, args, call_id)
+        for veto in self._over["veto"]:
+            why = self._safe(veto, tool, args, call_id)
             if isinstance(why, str) and why:
                 return why
         return None
 
     def context(self, turn: TurnBegun) -> str | None:
         """All that is to go with the user's message."""
-        texts = [self._safe(aide, "context", turn) for aide in self._over["context"]]
-        return "\n\n".join(text for text in texts if isinstance(text, str) and text.strip()) or None
+        said = [text for context in self._over["context"] if (text := self._safe(context, turn)) is not None]
+        return "\n\n".join(text for text in said if isinstance(text, str) and text.strip()) or None if said else None
 
     def wants_requests(self) -> bool:
         """Whether any of them wants to be shown requests."""
-        return any(self._safe(aide, "wants_requests") is True for aide in self._over["wants_requests"])
+        return any(self._safe(wants) is True for wants in self._over["wants_requests"])
 
     def request(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """Show a request to those that want it."""
-        for aide in self._over["request"]:
-            if self._safe(aide, "wants_requests") is True:
-                self._safe(aide, "request", messages)
+        for request in self._over["request"]:
+            if self._safe(request.__self__.wants_requests) is True:
+                self._safe(request, messages)
 
     def handle_tool_call(self, name: str, args: Any, messages: Any) -> str | None:
         """The answer of whose tool it is, always JSON text; None: it is nobody's."""
@@ -170,7 +170,7 @@ class Aides:
             return None
         failed = object()
         told = (args if isinstance(args, Mapping) else {}, messages if isinstance(messages, Sequence) else ())
-        answer = self._safe(aide, "handle_tool_call", name, *told, otherwise=failed)
+        answer = self._safe(aide.handle_tool_call, name, *told, otherwise=failed)
         if answer is failed:
             return json.dumps({"error": f"{name} has failed"})
         return answer if isinstance(answer, str) else json.dumps(answer, default=str)
@@ -198,13 +198,14 @@ class Aides:
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _tell(self, name: str, *args: Any) -> None:
-        for aide in self._over[name]:
-            self._safe(aide, name, *args)
+        for part in self._over[name]:
+            self._safe(part, *args)
 
-    def _safe(self, aide: Aide, name: str, *args: Any, otherwise: Any = None) -> Any:
+    def _safe(self, part: Callable[..., Any], *args: Any, otherwise: Any = None) -> Any:
         try:
-            return getattr(aide, name)(*args)
+            return part(*args)
         except Exception:  # the traceback once: some of these come with every tool
+            aide, name = getattr(part, "__self__", None), getattr(part, "__name__", "a part")
             first = (id(aide), name) not in self._failed
             self._failed.add((id(aide), name))
             log.log(

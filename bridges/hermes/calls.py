@@ -22,6 +22,7 @@ from engines.messages import Messages, NotJSONError
 from .cell import Cell, Outcome, Waiter
 from .fields import VERDICT
 from .guard import unmarked
+from .hooks import watch_requests
 from .hosted import Hosted, HostedError, accepted
 from .place import Offer
 from .plateau import Plateau
@@ -83,6 +84,7 @@ class Compressions(Verdicts):
             self.cell.happen(OfferCommitted(self.cell.sid))
         if self.aides is not None:
             self.aides.compacted()
+            watch_requests(self.aides.wants_requests())  # what a compaction has left is seen in the next one
 
     def _end(self, reason: str) -> None:
         """The conversation is over, and its failures with it."""

@@ -14,17 +14,18 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from engines.facts import Blocked, Refused
 from engines.loop import Conversation, Engines, Policy, begin, step
-from engines.loop.events import Event, OfferCommitted, SessionEnded, SessionStarted
+from engines.loop.events import Event, OfferCommitted, SessionEnded, SessionStarted, UsageRead
 from engines.loop.policy import Accept, Verdict, kind_of
 from engines.messages import Messages
 
 __all__ = ["Cell", "Outcome", "Waiter"]
 
 _numbers = count(1)
+_RELEASES = frozenset({OfferCommitted, SessionEnded})  # they end what an engine holds back
 
 
 @frozen
@@ -60,13 +61,23 @@ class Waiter:
         return self._decided.wait(seconds)
 
 
-@frozen
 class Shown:
-    """A state whose facts are to stand, and the messages to send with it."""
+    """A state whose facts are to stand, and the messages to send with it: a `partial` makes one when it is sent.
 
-    state: Conversation
-    refused: tuple[Refused, ...] = ()
-    said: tuple[object, ...] = field(default=())
+    `late` is a reading that is yet to be stepped, with the time it came.
+    """
+
+    __slots__ = ("late", "said", "state")
+
+    def __init__(
+        self,
+        state: Conversation,
+        said: tuple[object, ...] = (),
+        late: tuple[Mapping[str, Any], float] | None = None,
+    ) -> None:
+        self.state = state
+        self.said = said
+        self.late = late
 
 
 class Cell:
@@ -98,8 +109,36 @@ class Cell:
         self._no_guards = evolve(self._own_guards, guards=False)
         self.guarded = True
         event = SessionStarted(self.sid, at=time.monotonic(), **started)
-        self.state = begin(event)
-        self.shown.append(Shown(self.state))
+        self.settled = begin(event)
+        """The state, but for readings of which nothing follows yet; cheaper to have than `state`."""
+        self._late = False
+        self.shown.append(Shown(self.settled))
+
+    @property
+    def state(self) -> Conversation:
+        """The state, after all that has happened."""
+        if self._late:
+            self.catch_up()
+        return self.settled
+
+    def read(self, prompt: int | None, report: Mapping[str, Any]) -> None:
+        """A response came with this report, whose prompt was so large, and the engine in charge has its own guards.
+
+        Nothing follows from a prompt below the threshold while no compaction is wanted, failed, held back or just made:
+        it is stepped when somebody looks, and this thread is left to the host.
+        """
+        s, at = self.settled, time.monotonic()
+        idle = s.question is None and s.failed is None and s.blocked is None and self._held is None
+        if idle and prompt is not None and prompt < s.budget.threshold and not s.guard.awaiting and s.active:
+            with self.lock:
+                if self.settled is s:
+                    self._late = True
+                    self.shown.append(Shown(s, (), (dict(report), at)))
+                    s = None  # type: ignore[assignment]
+        if s is None:
+            self.follow()
+        else:
+            self.happen(UsageRead(self.sid, report, at=at))
 
     def happen(self, event: Event, *, quiet: bool = False) -> Conversation:
         """Step, on any thread; the facts follow.  `quiet`: whoever calls this sees to that."""
@@ -107,7 +146,7 @@ class Cell:
             if event.at is None:
                 event = evolve(event, at=time.monotonic())
             new, refused = step(self.state, event, self.engines, self._own_guards if self.guarded else self._no_guards)
-            if isinstance(event, OfferCommitted | SessionEnded):
+            if type(event) in _RELEASES:
                 self._held = None
             elif self._held is not None and new.blocked is None:
                 new = evolve(new, blocked=self._held)
@@ -116,6 +155,21 @@ class Cell:
         if not quiet:
             self.follow()
         return new
+
+    def catch_up(self) -> None:
+        """Step the readings that came late, in their places among what is to be shown."""
+        with self.lock:
+            if not self._late:
+                return
+            self._late, s = False, self.settled
+            for shown in self.shown:
+                if shown.late is not None:
+                    (report, at), shown.late = shown.late, None
+                    s, _none = step(s, UsageRead(self.sid, report, at=at), self.engines, self._no_guards)
+                    shown.state = s
+                elif s is not self.settled:
+                    shown.state = s  # said after the reading
+            self.settled = s
 
     def hold(self, reason: str | None) -> None:
         """The engine in charge holds automatic compaction back, or (None) does no longer; shown as `Blocked`.
@@ -135,9 +189,9 @@ class Cell:
         self.follow()
 
     def say(self, message: object) -> None:
-        """Have a message sent, after what has happened so far."""
+        """Have a message, or what a `partial` makes, sent after what has happened so far."""
         with self.lock:
-            self.shown.append(Shown(self.state, (), (message,)))
+            self.shown.append(Shown(self.settled, (message,)))
         self.follow()
 
     def follow(self) -> None:
@@ -177,8 +231,9 @@ class Cell:
         """Somebody new shows this conversation: the state as it is, if nothing else is to be shown."""
         with self.lock:
             self.posted = False
+            self.catch_up()
             if not self.shown:
-                self.shown.append(Shown(self.state))
+                self.shown.append(Shown(self.settled))
 
     def wait_for(self, waiter: Waiter | None) -> None:
         """A compress call begins (or, with None, is over); one that still waited is told that it was superseded."""
@@ -196,7 +251,7 @@ class Cell:
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _put(self, new: Conversation, refused: tuple[Refused, ...]) -> None:
-        self.state = new
+        self.settled = new
         self.shown.append(Shown(new, refused))
         self._decide(new)
 

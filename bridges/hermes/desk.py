@@ -133,6 +133,7 @@ class Desk(Loop):
         """One state a turn, so that each can be seen; so many at most before the host has its turn (None: all)."""
         with cell.lock:
             cell.posted = False
+            cell.catch_up()
             shown = cell.shown.popleft() if cell.shown else None
             more = bool(cell.shown)
         if shown is None or cell.sid not in self._cells:
@@ -140,8 +141,8 @@ class Desk(Loop):
         state = shown.state
         if self._states.get(cell.sid) is not state:
             self._show(state)
-        for message in (*shown.refused, *shown.said):
-            self.me.send(message)
+        for message in shown.said:
+            self.me.send(message() if type(message) is partial else message)
         if not state.active:
             self._end(cell)
         elif more and left == 1 and self.in_a_while is not None:

@@ -23,6 +23,8 @@ from .turns import Turn
 
 __all__ = ["Feed"]
 
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
 
 class Feed(Live):
     """Turns, tools and delegated work of one agent."""
@@ -51,7 +53,7 @@ class Feed(Live):
         cell = turn.cell = self.begun()
         self.turn = turn.turn
         if cell is not None:
-            cell.say(TurnStarted(cell.sid, turn.turn, text=turn.text))
+            cell.say(partial(TurnStarted, cell.sid, turn.turn, text=turn.text))
         return cell
 
     def _cut_short(self) -> None:
@@ -68,7 +70,7 @@ class Feed(Live):
         self.drop_offer()
         cell = self.cell
         if cell is not None:
-            cell.say(TurnEnded(cell.sid, turn, completed=completed, interrupted=interrupted, text=text))
+            cell.say(partial(TurnEnded, cell.sid, turn, completed=completed, interrupted=interrupted, text=text))
         if self.aides is not None:
             self.aides.turn_ended(turn)
         self.turn = None
@@ -78,9 +80,10 @@ class Feed(Live):
         cell = self.cell
         if cell is None or cell is not turn.cell:
             return  # a late one, of a conversation that is over
-        args = json_text(call.args)
-        told = partial(ToolCalled, cell.sid, call.call_id, call.tool, args=args, result=call.result)
-        cell.say(told(status=call.status, seconds=call.seconds))
+        args = call.args
+        # What is plain through and through is copied and written out later, on nobody's time.
+        plain = type(args) is dict and all(type(value) in _PLAIN for value in args.values())
+        cell.say(partial(_called, cell.sid, call, dict(args) if plain else json_text(args)))
 
     def delegated(self, turn: Turn, child: Any, task: str) -> None:
         """This agent has handed work to the agent of another seat."""
@@ -139,6 +142,18 @@ class Feed(Live):
         runtime = self.runtime
         if runtime is not None:
             runtime.soon(fn, *args)
+
+
+def _called(sid: str, call: Call, args: dict[str, Any] | str) -> ToolCalled:
+    return ToolCalled(
+        sid,
+        call.call_id,
+        call.tool,
+        args=args if isinstance(args, str) else json_text(args),
+        status=call.status,
+        result=call.result,
+        seconds=call.seconds,
+    )
 
 
 def _say(cell: Cell, message: object) -> None:

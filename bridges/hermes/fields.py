@@ -67,7 +67,7 @@ _WINDOW = frozenset({"context_length", "threshold_tokens"})
 def plausible(name: str, value: Any, own: Any) -> Any:
     """What a hosted engine says of an attribute, where the host can reckon with it; otherwise `own`."""
     kind = _KINDS[name]
-    if type(value) is kind and name not in _WINDOW and kind is not float:
+    if type(value) is kind and kind is not float and (name not in _WINDOW or value >= SMALLEST):
         return value  # nearly always, and the host reads often
     if kind is bool:
         return value if isinstance(value, (bool, int, NoneType)) else own
@@ -105,7 +105,7 @@ class Field:
         """The value; on the class, what it is at first."""
         if engine is None:
             return self.default
-        seat: Holder = engine.seat
+        seat: Holder = engine._seat or engine.seat
         return seat.read(self.name)
 
     def __set__(self, engine: Any, value: Any) -> None:

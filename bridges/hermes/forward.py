@@ -82,6 +82,12 @@ class Forward:
 
         `shape` makes of the result what the caller needs; `seconds` is how long it may take, where not as ever.
         """
+        if self._patience is None:
+            try:
+                return self._on(self.front, name, args, kwargs, default, shape)
+            except Exception as error:  # noqa: BLE001 - the host would take it for a failed request, or die of it
+                self._complain(name, error)
+                return default
         return self._bounded(name, partial(self._on, self.front, name, args, kwargs, default, shape), default, seconds)
 
     def tell(self, name: str, *args: Any, **kwargs: Any) -> None:
@@ -144,7 +150,7 @@ class Forward:
             return default
         if self._patience is not None:
             args, kwargs = tuple(map(_its_own, args)), {key: _its_own(value) for key, value in kwargs.items()}
-        result = method(*args, **accepted(method, kwargs))
+        result = method(*args, **accepted(method, kwargs)) if kwargs else method(*args)
         return result if shape is None else shape(result)
 
     def _overran(self, what: str, seconds: float) -> None:

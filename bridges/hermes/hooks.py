@@ -19,6 +19,7 @@ from .turns import Turn, begin, claim, forget, turn_of
 __all__ = ["claim_turn", "host_context", "known", "need_hooks", "register_hooks", "seats", "watch_requests"]
 
 log = logging.getLogger(__name__)
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 class Guest(Protocol):
@@ -173,7 +174,10 @@ def _tool_wanted(
 ) -> dict[str, str] | None:
     aides = _aides(turn_id)
     why = None if aides is None else aides.veto(tool_name, args if isinstance(args, Mapping) else {}, tool_call_id)
-    return {"action": "block", "message": why} if why else None
+    if not why:
+        return None
+    watch_requests(aides.wants_requests())  # a tool that is held back has no result, which would have asked that
+    return {"action": "block", "message": why}
 
 
 def _request(
@@ -224,12 +228,12 @@ def _child_stopped(child_session_id: str = "", parent_session_id: str = "", **_t
 def _call(told: Mapping[str, Any]) -> Call:
     args, result, milliseconds = told.get("args"), told.get("result"), told.get("duration_ms")
     return Call(
-        tool=str(told.get("tool_name") or ""),
-        args=args if isinstance(args, Mapping) else {},
-        call_id=str(told.get("tool_call_id") or ""),
-        result=result if isinstance(result, str) else _text(result),
-        status=str(told.get("status") or ""),
-        seconds=milliseconds / 1000 if isinstance(milliseconds, (int, float)) else None,
+        str(told.get("tool_name") or ""),
+        args if type(args) is dict or isinstance(args, Mapping) else {},
+        str(told.get("tool_call_id") or ""),
+        result if isinstance(result, str) else _text(result),
+        str(told.get("status") or ""),
+        milliseconds / 1000 if isinstance(milliseconds, (int, float)) else None,
     )
 
 
@@ -247,7 +251,7 @@ def _text(value: Any) -> str:
 
 def json_text(value: Any) -> str:
     """A value as JSON, with what JSON cannot say as text."""
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return _encode(value)
 
 
 def _wants_requests(seat: Any) -> bool:

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engines.loop.pressure import read_usage
-
 from .fields import FIELDS, SMALLEST, VERDICT
 
 __all__ = ["Own"]
@@ -96,15 +94,13 @@ class Own:
         for name in VERDICT:
             self.values[name] = told.get(name, FIELDS[name])
 
-    def read_usage(self, usage: Mapping[str, Any]) -> None:
-        """A response came; what its report leaves out is not zero."""
+    def read_usage(self, prompt: int | None, completion: int | None, total: int | None) -> None:
+        """A response came, with these sizes; what its report leaves out is not zero."""
         values = self.values
-        reading = read_usage("", 0, usage)
-        prompt = None if reading is None else reading.prompt
         compacted = values["awaiting_real_usage_after_compression"]
         values["awaiting_real_usage_after_compression"] = False
         values["_verify_compaction_cleared_threshold"] = False
-        if reading is None or prompt is None:
+        if prompt is None:
             values["last_prompt_tokens"] = max(values["last_prompt_tokens"], 0)  # the host reckons for itself then
             return
         rough = values["last_compression_rough_tokens"]
@@ -114,8 +110,8 @@ class Own:
             values["last_rough_tokens_when_real_prompt_fit"] = rough
         values["last_prompt_tokens"] = prompt
         values["last_real_prompt_tokens"] = prompt
-        values["last_completion_tokens"] = reading.completion or 0
-        values["last_total_tokens"] = reading.total or prompt + (reading.completion or 0)
+        values["last_completion_tokens"] = completion or 0
+        values["last_total_tokens"] = total or prompt + (completion or 0)
 
     def defers(self, rough: int) -> bool:
         """Whether an estimate above the threshold is to wait for a real reading."""

@@ -114,7 +114,7 @@ class Place:
         length, threshold = self.budget()
         cell = self.cell
         if cell is not None:
-            known = cell.state
+            known = cell.settled
             same = known.budget.threshold == threshold and known.budget.context_length == length
             if not same or (model and model != known.session.model):
                 cell.happen(BudgetChanged(cell.sid, context_length=length, threshold=threshold, model=model or None))

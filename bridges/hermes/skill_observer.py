@@ -118,6 +118,8 @@ class SkillAide(Aide):
             told = e.Loaded(call.call_id, json.dumps(dict(call.args), default=str), call.result)
             answer = BOOK.step(self._sid, told).answer
             return None if self._audit else answer  # the model's input has each text once, the transcript has all
+        if BOOK.at_rest(self._sid, working=True):
+            return None
         word = BOOK.step(self._sid, e.ToolDone(call.tool, tell=True)).answer
         if word is None:
             return None
@@ -126,6 +128,8 @@ class SkillAide(Aide):
 
     def veto(self, tool: str, args: Mapping[str, Any], call_id: str) -> str | None:
         """A tool that acts waits while the reasoning rests on a skill that is gone and can be had again."""
+        if BOOK.at_rest(self._sid, working=True):
+            return None
         self._look_for_files()
         return BOOK.step(self._sid, e.ToolAsked(tool)).answer
 
@@ -134,13 +138,14 @@ class SkillAide(Aide):
         if self._audit:
             skill_audit.audit_turn(turn.turn)
         ledger = BOOK.step(self._sid, e.RequestBegan(turn.turn, turn.text, first=turn.first)).ledger
+        if not ledger.skills:
+            return None
         gone = [skill.entry.label for skill in ledger.skills if skill.state == "pruned"]
         return pruned_now(gone) if gone else None
 
     def wants_requests(self) -> bool:
         """While something is not known: a load whose row nobody has seen, or what a compaction has left."""
-        ledger = BOOK.ledger(self._sid)
-        return ledger is not None and ledger.curious
+        return BOOK.curious(self._sid)
 
     def request(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """What the model is about to be sent."""
@@ -149,7 +154,8 @@ class SkillAide(Aide):
 
     def turn_ended(self, turn: str) -> None:
         """The model has finished."""
-        BOOK.step(self._sid, e.RequestEnded())
+        if not BOOK.at_rest(self._sid, working=False):
+            BOOK.step(self._sid, e.RequestEnded())
 
     def compacted(self) -> None:
         """What the model saw may be gone; the next request will say."""

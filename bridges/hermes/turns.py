@@ -102,16 +102,23 @@ def delegator() -> Any:
 
 def forget() -> None:
     """The turn on this thread is over, whoever's it was."""
-    with _lock:
-        _open.pop(threading.get_ident(), None)
+    if _open:
+        with _lock:
+            _open.pop(threading.get_ident(), None)
 
 
 def _caller(turn: str) -> Any:
     """The seat of the agent that calls; `NOBODY` where that agent has another engine, None where there is no agent."""
-    for agent in _callers("agent"):
-        if getattr(agent, "_current_turn_id", None) == turn:
-            engine = getattr(agent, "context_compressor", None)
-            return engine.seat if isinstance(engine, EngineMethods) else NOBODY
+    frame: FrameType | None = sys._getframe(3)  # of whoever called the hook that began it
+    for _ in range(DEPTH):
+        if frame is None:
+            return None
+        if "agent" in frame.f_code.co_varnames:
+            agent = frame.f_locals.get("agent")
+            if getattr(agent, "_current_turn_id", None) == turn:
+                engine = getattr(agent, "context_compressor", None)
+                return engine.seat if isinstance(engine, EngineMethods) else NOBODY
+        frame = frame.f_back
     return None
 
 
@@ -128,5 +135,5 @@ def _callers(name: str) -> Iterator[Any]:
 
 def _keep(store: OrderedDict[Any, Any], key: Any, value: Any) -> None:
     store[key] = value
-    while len(store) > MOST:
+    if len(store) > MOST:
         store.popitem(last=False)

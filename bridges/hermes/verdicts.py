@@ -14,7 +14,7 @@ from typing import Any
 from engines.compressor import Limits, plan_compaction
 from engines.loop import due
 from engines.loop.events import PressureGiven, UsageRead
-from engines.loop.pressure import read_usage
+from engines.loop.pressure import sizes
 from engines.messages import Messages
 
 from .feed import Feed
@@ -48,14 +48,18 @@ class Verdicts(Feed):
         self.drop_offer()
         self.wanted = False
         cell = self.begun()
-        told = dict(report) if self.alone or self.settings.guard == "record" else _cleaned(report)
+        prompt, completion, total = sizes(report)
+        told = dict(report) if self.alone or self.settings.guard == "record" else _cleaned(report, prompt)
         for hosted in self.hosted.values():
             hosted.tell("update_from_response", told)
-        self.own.read_usage(report)
+        self.own.read_usage(prompt, completion, total)
         if cell is not None:
-            self._watch(report)
+            self._watch(prompt)
             cell.guarded = self.in_charge() is None
-            cell.happen(UsageRead(cell.sid, report, at=time.monotonic()))
+            if cell.guarded:
+                cell.happen(UsageRead(cell.sid, report, at=time.monotonic()))
+            else:
+                cell.read(prompt, report)
 
     def should_compress(self, tokens: Any) -> bool:
         """Whether to compact now."""
@@ -138,12 +142,12 @@ class Verdicts(Feed):
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _watch(self, report: Mapping[str, Any]) -> None:
+    def _watch(self, prompt: int | None) -> None:
         """Say it, once a conversation, if the provider cuts off what it is sent; what it takes is the budget then."""
-        reading, before = read_usage("", 0, report), self.plateau
-        if reading is None or not reading.prompt:
+        before = self.plateau
+        if not prompt:
             return  # it says nothing of a size; the earlier reading is none of this response
-        self.plateau = before.read(reading.prompt, self.estimate)
+        self.plateau = before.read(prompt, self.estimate)
         if not self.plateau.noticed or before.noticed:
             return
         level = self.plateau.level
@@ -173,7 +177,7 @@ class Verdicts(Feed):
         _length, threshold = self.publish_budget()  # an engine may have set another threshold meanwhile
         awaited = bool(self.read("awaiting_real_usage_after_compression"))
         over = number >= threshold
-        if number > 0 and not awaited and over != (cell.state.question is not None):
+        if number > 0 and not awaited and over != (cell.settled.question is not None):
             cell.happen(PressureGiven(cell.sid, number))
         held = over and not says
         cell.resting = frozenset({cell.first}) if held and self._others() else frozenset()
@@ -214,11 +218,9 @@ def _rest(said: Any) -> dict[str, Any] | None:
     return {**said, "remaining_seconds": float(seconds) if isinstance(seconds, (int, float)) else 0.0}
 
 
-def _cleaned(report: Mapping[str, Any]) -> dict[str, Any]:
+def _cleaned(report: Mapping[str, Any], prompt: int | None) -> dict[str, Any]:
     """A report that an engine can read: what is absent is left out, and cached input is part of the prompt."""
     told = {name: value for name, value in report.items() if value is not None}
-    if "prompt_tokens" not in told:
-        reading = read_usage("", 0, report)
-        if reading is not None and reading.prompt is not None:
-            told["prompt_tokens"] = reading.prompt
+    if "prompt_tokens" not in told and prompt is not None:
+        told["prompt_tokens"] = prompt
     return told

@@ -9,10 +9,11 @@ from .actor import skills
 from .book import Book
 from .collapse import collapsed
 from .deliver import delivered
+from .entries import Entry
 from .ledger import Ledger, rows_of, view
 from .policy import LOOKING, SkillPolicy
 from .revise import revise
-from .scan import Entry, scan
+from .scan import scan
 from .step import Stepped, step
 
 __all__ = [

@@ -29,10 +29,11 @@ from engines.transcript import calls_of, estimate_tokens, role_of, text_of
 
 from . import events as e
 from .book import Book
+from .entries import Entry, Key, same
 from .ledger import Ledger, entries_of, evicted, view
 from .policy import SkillPolicy
 from .revise import added_tokens, revise
-from .scan import Entry, Key, same, scan, sightings
+from .scan import scan, sightings
 from .wording import SKILL_TOOL
 
 __all__ = ["known_before", "skills"]

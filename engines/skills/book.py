@@ -14,15 +14,14 @@ from collections.abc import Callable
 from attrs import evolve, frozen
 
 from ..facts import SkillLoaded
-from .events import Event
+from .events import Event, RequestBegan
 from .ledger import Ledger
-from .passing import Passed, passes
+from .passing import Passed
 from .policy import SkillPolicy
+from .reading import brings_skills
 from .step import Stepped, step
 
 __all__ = ["Book", "Shown"]
-
-_NOTHING = Passed()
 
 
 @frozen
@@ -47,7 +46,7 @@ class Book:
         self._ledgers: dict[str, Ledger] = {}
         self._policies: dict[str, SkillPolicy] = {}
         self._hosts: set[str] = set()
-        self._passed: dict[str, Passed] = {}
+        self._passed: dict[str, Passed] = {}  # of ledgers that are at rest
         self._shown: deque[Shown] = deque()
         self._posted = False
 
@@ -73,26 +72,46 @@ class Book:
         """What is known of a conversation's skills; of a task that has to do with none, perhaps not yet."""
         return self._ledgers.get(sid)
 
+    def curious(self, sid: str) -> bool:
+        """Whether the next request of a conversation should be looked at."""
+        ledger = None if sid in self._passed else self._ledgers.get(sid)
+        return ledger is not None and ledger.curious
+
     def step(self, sid: str, event: Event) -> Stepped:
         """Have something happen; a conversation that is not known, or over, has no skills and says nothing."""
         with self._lock:
             ledger = self._ledgers.get(sid)
             if ledger is None:
                 return Stepped(Ledger(sid))
-            if passes(ledger, event):
-                self._passed[sid] = self._passed.get(sid, _NOTHING).then(event)
+            passed = self._passed.pop(sid, None)
+            if passed is not None and type(event) is RequestBegan and not brings_skills(event.text):
+                passed.request(event)
+                self._passed[sid] = passed
                 return Stepped(ledger)
             policy, now = self.policy_of(sid), ledger
-            for earlier in self._passed.pop(sid, _NOTHING).events:
+            for earlier in () if passed is None else passed.events():
                 now = step(now, earlier, policy).ledger
             stepped = step(now, event, policy)
             self._ledgers[sid] = stepped.ledger
+            if stepped.ledger.at_rest:
+                self._passed[sid] = Passed()
             changed = stepped.said or evolve(stepped.ledger, events=ledger.events) != ledger
             if changed:
                 self._shown.append(Shown(sid, stepped.ledger, stepped.said))
         if changed:
             self._ask()
         return stepped
+
+    def at_rest(self, sid: str, *, working: bool) -> bool:
+        """Whether no skill is known and none is waited for: a tool (`working`) or the end of a request is no news then.
+
+        It counts as if it had been stepped, and costs next to nothing.
+        """
+        with self._lock:
+            passed = self._passed.get(sid)
+            if passed is not None:
+                passed.working = working
+        return passed is not None
 
     def rule(self, sid: str, policy: SkillPolicy) -> None:
         """Another policy for a conversation from now on."""

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable
 from ..messages import Messages, Row
 from ..transcript import Call, call_id, calls_of, estimate_row, role_of
 from ..transcript.rows import SYSTEM_ROLES
-from .scan import Entry, Sighting, look, summary_rows
+from .entries import Entry
+from .scan import Sighting, look, summary_rows
 
 __all__ = ["answers_to", "restored", "whole_texts"]
 

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 from attrs import evolve, field, frozen
 
 from ..facts import LoopInvalid, SkillAvailable, SkillLoaded, SkillPruned, SkillRequired, SkillTooLarge
+from .entries import Entry, Key
 from .policy import SkillPolicy
-from .scan import Entry, Key
 
 __all__ = [
     "Decision",
@@ -65,13 +65,14 @@ class Decision:
 class Loss:
     """Reasoning rests on skills that were pruned by compaction `ask` (0: not known yet).
 
-    `blocks` counts the tools held back for it, `spent`: no more are; `told` says that the model has been told, `shown` that the texts stand in
-    a request which the model answers now.
+    `blocks` counts the answers of the model whose tools were held back, `held` the tools of the latest one; `spent`: no
+    more are.  `told` says that the model has been told, `shown` that the texts stand in a request which it answers now.
     """
 
     ask: int
     skills: tuple[Key, ...]
     blocks: int = 0
+    held: int = 0
     spent: bool = False
     told: bool = False
     shown: bool = False
@@ -82,8 +83,8 @@ class Ledger:
     """All that is known.
 
     `task` is the request at hand, `declared` what somebody says it needs, `touched` the skills loaded or used for it;
-    `running`: the model is at work on it.  `unloadable` could not be loaded again.  `turns`: somebody tells where requests begin.
-    `taken` compactions were taken over, of `compactions` it is known what they made, `ask` being the latest of those.
+    `running`: the model is at work on it.  `unloadable` could not be loaded again.  `turns`: somebody tells where requests
+    begin.  `taken` compactions were taken over, of `compactions` it is known what they made, `ask` is the latest of those.
     `pending`: a compaction was taken over, and no request has been seen since; `look`: the next one is to be looked at.
     """
 
@@ -104,7 +105,7 @@ class Ledger:
     pending: bool = False
     look: bool = False
     request: str = field(default="", repr=False)
-    known: Any = field(default=None, eq=False, repr=False)  # the list that was looked at last
+    known: bool = False  # a list was looked at, or there is nothing to be found in one
 
     def skill(self, key: Key) -> Skill | None:
         """The skill of this key."""
@@ -132,6 +133,12 @@ class Ledger:
     def latest(self) -> int:
         """The question of the latest compaction; 0: nobody has said yet which that was."""
         return self.ask if self.compactions >= self.taken else 0
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether no skill is known or needed, and the next request need not be looked at."""
+        waits = not self.known or self.pending or self.look or self.loss is not None
+        return not (self.skills or self.declared or waits)
 
     @property
     def curious(self) -> bool:

@@ -9,10 +9,10 @@ from attrs import evolve
 from ..facts import SkillLoaded
 from ..transcript import Call, estimate_text
 from . import events as e
+from .entries import Entry, Key, same
 from .ledger import Decision, Ledger, Outcome, Skill, Stepped
 from .policy import SkillPolicy
 from .reading import Reading, hash_of, read_result
-from .scan import Entry, Key, same
 from .wording import SKILL_TOOL, notice, updated
 
 __all__ = ["cannot_load", "entry_of", "found_again", "give_up", "loaded", "saying"]

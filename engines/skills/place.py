@@ -12,7 +12,7 @@ from typing import Any
 from ..transcript import SUMMARY_KEY, SYNTHETIC_KEY, bridge, is_bridge, role_of, seal, split_summary
 from ..transcript.rows import SYSTEM_ROLES
 from .block import without_block
-from .scan import SKILLS_KEY
+from .entries import SKILLS_KEY
 from .wording import without_sections
 
 __all__ = ["OWN_HEADING", "added_summary", "cleared", "is_added", "placed", "without_words"]

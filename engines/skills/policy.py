@@ -41,10 +41,10 @@ class SkillPolicy:
 
     `once`: a skill that is in context is not delivered a second time.  `block`: what becomes of tools that act on the
     world while the reasoning rests on a pruned skill: held back (`on`), let go with a warning (`warn`), let go (`off`).
-    `blocks`: how often they are held back for one loss.  `total` and `each` limit what skills take after a compaction;
-    `each` only warns.  `pinned` never go, by name.  `keep` is the share of the threshold up to which a required skill
-    that a compaction dropped is put back.  `gather`: what stays is gathered in one block of the summary.  `looking`:
-    tools that are never held back.
+    `blocks`: for how many answers of the model they are held back, for one loss.  `total` and `each` limit what skills
+    take after a compaction; `each` only warns.  `pinned` never go, by name.  `keep` is the share of the threshold up to
+    which a required skill that a compaction dropped is put back.  `gather`: what stays is gathered in one block of the
+    summary.  `looking`: tools that are never held back.
     """
 
     once: bool = True

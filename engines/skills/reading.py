@@ -17,7 +17,7 @@ from attrs import field, frozen
 from ..transcript import Call
 from .wording import SKILL_TOOL, read_marker
 
-__all__ = ["SKILL_KEY", "Reading", "hash_of", "read_result", "read_user"]
+__all__ = ["SKILL_KEY", "Reading", "brings_skills", "hash_of", "read_result", "read_user"]
 
 SKILL_KEY = "_skill"
 """The private key of a row whose skill was pruned: what is known of it."""
@@ -94,9 +94,14 @@ def read_result(call: Call, text: str, key: Any = None) -> Reading | None:
     )
 
 
+def brings_skills(text: str) -> bool:
+    """Whether a user's message may bring skills along; most do not."""
+    return text.startswith(_INVOKED)
+
+
 def read_user(text: str) -> Iterator[Reading]:
     """Read the skills that a user's command brought along in a message of the user."""
-    if not text.startswith(_INVOKED):
+    if not brings_skills(text):
         return
     single = _SINGLE.match(text)
     if single is not None:

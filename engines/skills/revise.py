@@ -13,10 +13,11 @@ from typing import Any
 from ..messages import Messages
 from ..transcript import SUMMARY_END, SUMMARY_HEAD, estimate_row, estimate_text
 from .block import Body, render_block
+from .entries import SKILLS_KEY, Entry, Key, labels, same
 from .keep import restored, whole_texts
 from .place import added_summary, cleared, placed
 from .rewrite import rewritten
-from .scan import SKILLS_KEY, Entry, Key, labels, look, same, scan, summary_rows
+from .scan import look, scan, summary_rows
 from .wording import sections
 
 __all__ = ["added_tokens", "needed", "revise"]

@@ -9,9 +9,10 @@ from attrs import define, evolve, field
 
 from ..messages import Messages
 from ..transcript import text_of
+from .entries import Entry, Key, same
 from .keep import answers_to
 from .reading import SKILL_KEY, Reading
-from .scan import Entry, Found, Key, Sighting, look, same, sightings
+from .scan import Found, Sighting, look, sightings
 from .wording import marker, notice, superseded
 
 __all__ = ["rewritten"]

@@ -7,11 +7,10 @@ model says nor a summary makes anything available; a summary of the run loop's o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from ..transcript import (
     SUMMARY_KEY,
@@ -24,62 +23,11 @@ from ..transcript import (
     text_of,
 )
 from .block import bodies_in
+from .entries import Entry, Key, apart, kept_in, listed_entry, same
 from .reading import SKILL_KEY, Reading, read_result, read_user
-from .wording import SKILL_TOOL, label_of, listed
+from .wording import SKILL_TOOL, listed
 
-__all__ = [
-    "SKILLS_KEY",
-    "Entry",
-    "Found",
-    "Key",
-    "Sighting",
-    "labels",
-    "look",
-    "same",
-    "scan",
-    "sightings",
-    "summary_rows",
-]
-
-SKILLS_KEY = "_skills"
-"""The private key of a summary's row: the skills that have no row of their own any more."""
-
-_APART = re.compile(r"(.+) \((.+)\)")
-State = Literal["available", "pruned"]
-Key = tuple[str, str | None]
-"""A skill's path (its name where no path is known) and its linked file."""
-
-
-@frozen
-class Entry:
-    """One skill, or one linked file of one.  `sha256` and `path` are None where unknown; the rest is for reports.
-
-    `called` is a name that `skill_view` takes, `call` the id of the newest load (empty: it came with a user's message),
-    `tokens` an estimate for the text (0: unknown), `at` the row of the newest load (-1: only a summary names it).
-    """
-
-    name: str
-    sha256: str | None
-    file: str | None
-    path: str | None
-    state: State
-    called: str = field(default="", eq=False, kw_only=True)
-    call: str = field(default="", eq=False, kw_only=True)
-    source: Literal["tool", "user", "summary"] = field(default="tool", eq=False, kw_only=True)
-    tokens: int = field(default=0, eq=False, kw_only=True)
-    size: int = field(default=0, eq=False, kw_only=True)
-    at: int = field(default=-1, eq=False, kw_only=True)
-    directory: str | None = field(default=None, eq=False, kw_only=True)
-
-    @property
-    def key(self) -> Key:
-        """What tells this entry from others."""
-        return (self.path or self.name, self.file)
-
-    @property
-    def label(self) -> str:
-        """How it is named in a line of text."""
-        return label_of(self.name, self.file)
+__all__ = ["Found", "Sighting", "look", "scan", "sightings", "summary_rows"]
 
 
 @frozen
@@ -235,39 +183,14 @@ class _Keys:
         return (reading.path or reading.name, reading.file)
 
 
-def labels(entries: Iterable[Entry]) -> dict[Key, str]:
-    """A label for every entry; where two skills bear one name, with what tells them apart."""
-    entries = tuple(entries)
-    said = [entry.label for entry in entries]
-    return {entry.key: entry.label if said.count(entry.label) == 1 else _apart(entry) for entry in entries}
-
-
-def _apart(entry: Entry) -> str:
-    return f"{entry.label} ({entry.path or entry.called or entry.name})"
-
-
-def same(entry: Entry, known: Mapping[Key, Entry]) -> Entry:
-    """The entry under the path of the known one that it can only mean, where it has none itself."""
-    if entry.path is not None or entry.key in known:
-        return entry
-    names = {entry.name, entry.called}
-    alike = [one for one in known.values() if one.file == entry.file and names & {one.name, one.called}]
-    if not alike and entry.file is not None:  # a linked file is where its skill is
-        owners = {one.path for one in known.values() if one.file is None and names & {one.name, one.called}}
-        return evolve(entry, path=owners.pop()) if len(owners) == 1 else entry
-    if len({one.path for one in alike}) != 1 or alike[0].path is None:
-        return entry
-    return evolve(entry, path=alike[0].path, sha256=entry.sha256 or alike[0].sha256, name=alike[0].name)
-
-
 def _only_named(rows: Sequence[Mapping[str, Any]], found: Sequence[Entry]) -> list[Entry]:
     """The skills that a summary names and no row; one that has a row is what that says."""
     there = {entry.key: entry for entry in found}
     named: dict[Key, Entry] = {}
     for at in summary_rows(rows):
-        entries = _kept_in(rows[at])
-        said = {text for entry in (*entries, *found) for text in (entry.label, _apart(entry))}
-        entries += [_listed(label) for label, _ in listed(text_of(rows[at])) if label not in said]
+        entries = kept_in(rows[at])
+        said = {text for entry in (*entries, *found) for text in (entry.label, apart(entry))}
+        entries += [listed_entry(label) for label, _ in listed(text_of(rows[at])) if label not in said]
         for entry in entries:
             if same(entry, there).key not in there and (entry.called, entry.file) not in _names(found):
                 named[entry.key] = entry
@@ -279,34 +202,9 @@ def _names(found: Iterable[Entry]) -> set[Key]:
     return {(name, entry.file) for entry in found if entry.path is None for name in (entry.name, entry.called)}
 
 
-def _listed(label: str) -> Entry:
-    """An entry from its label in a section."""
-    apart = _APART.fullmatch(label)
-    name, _, file = (apart[1] if apart is not None else label).partition(" file=")
-    path = apart[2] if apart is not None and apart[2].endswith(".md") else None
-    called = apart[2] if apart is not None and path is None else name
-    return Entry(name, None, file or None, path, "pruned", called=called, source="summary")
-
-
 def _all_kept(rows: Sequence[Mapping[str, Any]]) -> list[Entry]:
-    return [entry for at in summary_rows(rows) for entry in _kept_in(rows[at])]
-
-
-def _kept_in(row: Mapping[str, Any]) -> list[Entry]:
-    """The entries in the private key of a summary's row."""
-    kept = row.get(SKILLS_KEY)
-    return [_kept(told) for told in kept if isinstance(told, Mapping)] if isinstance(kept, (list, tuple)) else []
+    return [entry for at in summary_rows(rows) for entry in kept_in(rows[at])]
 
 
 def _as_reading(entry: Entry) -> Reading:
     return Reading("gone", entry.name, entry.called, entry.file, entry.path, entry.sha256)
-
-
-def _kept(told: Mapping[str, Any]) -> Entry:
-    def text(name: str) -> str | None:
-        value = told.get(name)
-        return value if isinstance(value, str) and value else None
-
-    name = text("name") or "unknown"
-    called = text("called") or name
-    return Entry(name, text("sha256"), text("file"), text("path"), "pruned", called=called, source="summary")

@@ -9,11 +9,12 @@ from attrs import evolve
 
 from ..transcript import current_user, role_of, text_of
 from . import events as e
+from .entries import Entry, Key, same
 from .ledger import Ledger, Skill, Stepped
 from .loads import found_again, give_up
 from .policy import SkillPolicy
 from .reading import hash_of
-from .scan import Entry, Key, same, scan, sightings
+from .scan import scan, sightings
 from .tasks import begin_task, losing, recovering
 
 __all__ = ["compacted", "seen", "taken_over"]
@@ -63,7 +64,7 @@ def _looked(ledger: Ledger, rows: Sequence[Any], found: dict[Key, Entry], *, sur
     for entry in there.values():
         loose = _loose(rows, entry)
         skills.append(Skill(entry, entry.state, ledger.events, loose))
-    return give_up(evolve(ledger, skills=tuple(skills), known=rows), frozenset(cut))
+    return give_up(evolve(ledger, skills=tuple(skills), known=True), frozenset(cut))
 
 
 def _as_seen(skill: Skill, now: Entry | None, calls: set[str], *, sure: bool) -> Skill:

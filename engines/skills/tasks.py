@@ -9,11 +9,11 @@ from attrs import evolve
 
 from ..transcript import role_of
 from . import events as e
+from .entries import same
 from .ledger import Ledger, Loss, Skill, Stepped, labels_of, named
 from .loads import entry_of, saying
 from .policy import SkillPolicy
 from .reading import hash_of, read_user
-from .scan import same
 from .wording import reload_first, reload_warning
 
 __all__ = [
@@ -26,6 +26,9 @@ __all__ = [
     "tool_asked",
     "tool_done",
 ]
+
+
+_BATCH = 20  # tools of one answer, where no request is seen in between that would tell
 
 
 def begin_task(ledger: Ledger, task: str) -> Ledger:
@@ -41,8 +44,8 @@ def begin_task(ledger: Ledger, task: str) -> Ledger:
 
 def request_began(ledger: Ledger, event: e.RequestBegan, _policy: SkillPolicy) -> Stepped:
     """A host may have changed the list between two requests, so it is looked at where there is something to find."""
-    look = bool(ledger.skills) or (ledger.known is None and not event.first)
-    known = () if event.first and ledger.known is None else ledger.known
+    look = bool(ledger.skills) or not (ledger.known or event.first)
+    known = ledger.known or event.first
     ledger = begin_task(evolve(ledger, turns=True, request=event.text, look=look, known=known), event.task)
     said = []
     for reading in read_user(event.text):
@@ -93,6 +96,9 @@ def recovering(ledger: Ledger, rows: Sequence[Any], *, sent: bool) -> Ledger:
     loss = ledger.loss
     if loss is None:
         return ledger
+    if sent:
+        loss = evolve(loss, held=0)
+        ledger = evolve(ledger, loss=loss)
     back = [skill for skill in ledger.skills if skill.key in loss.skills and skill.state == "available"]
     if len(back) < len(loss.skills):
         return evolve(ledger, loss=evolve(loss, shown=False)) if loss.shown else ledger
@@ -113,13 +119,15 @@ def tool_asked(ledger: Ledger, event: e.ToolAsked, policy: SkillPolicy) -> Stepp
         return Stepped(ledger)
     ledger = losing(ledger)
     loss = ledger.loss
-    if loss is None or policy.block != "on":
+    if loss is None or loss.spent or policy.block != "on":
         return Stepped(ledger)
-    if loss.blocks >= policy.blocks:  # it is not held back again; that is said, once, beside its result
-        return Stepped(ledger if loss.spent else evolve(ledger, loss=evolve(loss, spent=True, told=False)))
-    names = labels_of(ledger, loss.skills)
-    ledger = evolve(ledger, loss=evolve(loss, blocks=loss.blocks + 1, told=True))
-    return Stepped(ledger, (), reload_first(names, event.tool))
+    again = 0 < loss.held < _BATCH  # of the same answer: it counts once, however many tools it wants
+    if not again and loss.blocks >= policy.blocks:  # let go from now on; that is said, once, beside a result
+        return Stepped(evolve(ledger, loss=evolve(loss, spent=True, told=False)))
+    blocks = loss.blocks if again else loss.blocks + 1
+    held = loss.held + 1 if again else 1
+    ledger = evolve(ledger, loss=evolve(loss, blocks=blocks, held=held, told=True))
+    return Stepped(ledger, (), reload_first(labels_of(ledger, loss.skills), event.tool))
 
 
 def tool_done(ledger: Ledger, event: e.ToolDone, policy: SkillPolicy) -> Stepped:

@@ -204,11 +204,12 @@ def block_off(stage: Stage) -> Seen:
 
 @scene
 def stubborn(stage: Stage) -> Seen:
-    """The model never reloads: held back three times, then no more."""
+    """The model never reloads: what three of its answers want is held back, the first wants four things; then no more."""
     cleared(stage)
     skill(stage, "alpha")
     reads = Reads(stage)
-    tries = [writing(stage, f"try{number}.out") for number in range(6)]
+    tries = [writing(stage, *(f"batch{number}.out" for number in range(4)))]
+    tries += [writing(stage, f"try{number}.out") for number in range(1, 6)]
     return play(stage, [loading("alpha"), *reads(14, FULL), *tries, Say("All done.")], {"keep": 0})
 
 
