@@ -177,8 +177,7 @@ class _Registry:
     # -- the reviser --------------------------------------------------------------------------------------------------
 
     def _revise(self, me: Facet, asked: Asked) -> Messages | None:
-        sid, draft = asked.sid, Messages.of(asked.messages)
-        ledger, policy = self._book.ledger(sid), self._book.policy_of(sid)
+        sid, ledger = asked.sid, self._book.ledger(asked.sid)
         transcript = me.facts(where(Transcript, sid=sid))
         original = transcript[-1].messages if transcript else None
         if ledger is None or original is None:
@@ -186,6 +185,7 @@ class _Registry:
         entries = known_before(ledger, original)
         if not entries:
             return None
+        draft, policy = Messages.of(asked.messages), self._book.policy_of(sid)
         made = revise(
             draft,
             entries,

@@ -102,14 +102,17 @@ def scan(messages: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
     `pruned`; one that a summary of the run loop names, and no row, too.
     """
     rows = messages if isinstance(messages, Sequence) else list(messages)
-    found = [one.entry() for one in look(rows)]
-    return (*_only_named(rows, found), *found)
+    summaries = summary_rows(rows)
+    found = [one.entry() for one in look(rows, summaries)]
+    return (*_only_named(rows, summaries, found), *found)
 
 
-def look(rows: Sequence[Mapping[str, Any]]) -> list[Found]:
-    """Sort the sightings in some rows by skill."""
-    seen = [one for one in sightings(rows) if one.reading.kind != "failed"]
-    keys = _Keys([*(one.reading for one in seen), *map(_as_reading, _all_kept(rows))])
+def look(rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...] | None = None) -> list[Found]:
+    """Sort the sightings in some rows by skill; `summaries` are those of `summary_rows`, where they are known."""
+    summaries = summary_rows(rows) if summaries is None else summaries
+    seen = [one for one in sightings(rows, summaries) if one.reading.kind != "failed"]
+    kept = [entry for at in summaries for entry in kept_in(rows[at])]
+    keys = _Keys([*(one.reading for one in seen), *map(_as_reading, kept)])
     found: dict[Key, Found] = {}
     for one in seen:
         key = keys.of(one.reading)
@@ -119,9 +122,9 @@ def look(rows: Sequence[Mapping[str, Any]]) -> list[Found]:
     return list(found.values())
 
 
-def sightings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Sighting]:
-    """Every row that says something of a skill, failed loads among them."""
-    summaries = frozenset(summary_rows(rows))
+def sightings(rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...] | None = None) -> Iterator[Sighting]:
+    """Every row that says something of a skill, failed loads among them; `summaries` as for `look`."""
+    summed_up = frozenset(summary_rows(rows) if summaries is None else summaries)
     waiting: list[Call] = []
     for at, row in enumerate(rows):
         role = row.get("role")
@@ -130,11 +133,24 @@ def sightings(rows: Sequence[Mapping[str, Any]]) -> Iterator[Sighting]:
             if one is not None:
                 yield one
             continue
-        waiting = list(calls_of(row)) if row.get("tool_calls") else []
+        waiting = list(calls_of(row)) if _may_load(row.get("tool_calls")) else []
         if role == "user":
             yield from (Sighting(at, reading) for reading in read_user(text_of(row)))
-        if at in summaries:
+        if at in summed_up:
             yield from (Sighting(at, reading) for reading in bodies_in(text_of(row)))
+
+
+def _may_load(calls: Any) -> bool:
+    """Whether a skill may be among what is called: in a long list hardly ever, and to read all calls takes long."""
+    if not isinstance(calls, (list, tuple)):
+        return False
+    for call in calls:
+        if isinstance(call, Mapping):
+            function = call.get("function")
+            name = (function if isinstance(function, Mapping) else call).get("name")
+            if name == SKILL_TOOL or not isinstance(name, str):
+                return True
+    return False
 
 
 def _result(at: int, row: Mapping[str, Any], waiting: list[Call]) -> Sighting | None:
@@ -183,11 +199,11 @@ class _Keys:
         return (reading.path or reading.name, reading.file)
 
 
-def _only_named(rows: Sequence[Mapping[str, Any]], found: Sequence[Entry]) -> list[Entry]:
+def _only_named(rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...], found: Sequence[Entry]) -> list[Entry]:
     """The skills that a summary names and no row; one that has a row is what that says."""
     there = {entry.key: entry for entry in found}
     named: dict[Key, Entry] = {}
-    for at in summary_rows(rows):
+    for at in summaries:
         entries = kept_in(rows[at])
         said = {text for entry in (*entries, *found) for text in (entry.label, apart(entry))}
         entries += [listed_entry(label) for label, _ in listed(text_of(rows[at])) if label not in said]
@@ -200,10 +216,6 @@ def _only_named(rows: Sequence[Mapping[str, Any]], found: Sequence[Entry]) -> li
 def _names(found: Iterable[Entry]) -> set[Key]:
     """By what names entries without a path are known."""
     return {(name, entry.file) for entry in found if entry.path is None for name in (entry.name, entry.called)}
-
-
-def _all_kept(rows: Sequence[Mapping[str, Any]]) -> list[Entry]:
-    return [entry for at in summary_rows(rows) for entry in kept_in(rows[at])]
 
 
 def _as_reading(entry: Entry) -> Reading:

@@ -37,6 +37,10 @@ __all__ = ["snapshotter"]
 
 _HEARD = (f.TurnStarted, f.TurnEnded, f.ToolCalled, f.Noted, f.Delegated)
 _ENDS = frozenset({"session_end", "session_reset"})
+_MEANWHILE, _AFTER = 0.25, 0.02
+"""Seconds: a snapshot takes the interpreter that a compaction and whoever waits for it need, so it is made a moment
+after the answer; while a model takes its time, in the meantime.
+"""
 log = logging.getLogger("engines.snapshotter")
 
 
@@ -90,6 +94,7 @@ class _Snapshotter:
         self._compacting: dict[str, int] = {}  # the latest question that was written for
         self._notices = Notices(me)
         self._disks: dict[Path, trio.Lock] = {}
+        self._deciding: dict[str, trio.Event] = {}
 
     def begin(self) -> None:
         me = self._me
@@ -98,7 +103,7 @@ class _Snapshotter:
             me.observe(message, heard=self._hear)
         me.observe(f.Transcript, appeared=self._hear)
         me.observe(f.SkillRequired, appeared=self._hear, vanished=self._released)
-        me.observe(where(f.Asked, role="compressor"), appeared=self._asked)
+        me.observe(where(f.Asked, role="compressor"), appeared=self._asked, vanished=self._decided)
         me.observe(f.Compressed, appeared=self._compressed)
         announce(me)
 
@@ -159,11 +164,19 @@ class _Snapshotter:
 
     def _asked(self, asked: f.Asked) -> None:
         """A compaction begins: from now on something may be lost."""
+        import trio  # noqa: PLC0415 - whoever only reads snapshots needs none
+
         if asked.ask > self._compacting.get(asked.sid, 0):
             self._compacting[asked.sid] = asked.ask
             if asked.messages is not None:
                 self._hear(f.Transcript(asked.sid, 0, messages=asked.messages))
-            self._compaction(asked.sid)
+            self._compaction(asked.sid, self._deciding.setdefault(asked.sid, trio.Event()))
+
+    def _decided(self, asked: f.Asked) -> None:
+        """Whoever was asked has answered, or is not to answer any more."""
+        decided = self._deciding.pop(asked.sid, None)
+        if decided is not None:
+            decided.set()
 
     def _compressed(self, compressed: f.Compressed) -> None:
         if compressed.ask > self._compacting.get(compressed.sid, 0):  # whoever did it did it unasked
@@ -171,10 +184,10 @@ class _Snapshotter:
             self._compaction(compressed.sid)
         self._hear(compressed)
 
-    def _compaction(self, sid: str) -> None:
+    def _compaction(self, sid: str, decided: trio.Event | None = None) -> None:
         session = self._session_of(sid)
         if session is not None and session.state == "active":
-            self._boundary(session, "compaction")
+            self._boundary(session, "compaction", decided)
 
     def _session_of(self, sid: str) -> f.Session | None:
         known = self._known.get(sid)
@@ -195,8 +208,8 @@ class _Snapshotter:
             self._notices.tell(f.SnapshotFailed(session.sid, "session_start", said(error)))
             return None
 
-    def _boundary(self, session: f.Session, reason: str) -> None:
-        """Have a snapshot written of what is known by now."""
+    def _boundary(self, session: f.Session, reason: str, decided: trio.Event | None = None) -> None:
+        """Have a snapshot written of what is known by now, once a question is `decided`: see `_MEANWHILE`."""
         known = self._of(session.sid)
         known.named(session.host_session)
         take, store, moment = known.intake(), self._store(session), self._ways.clock()
@@ -215,13 +228,22 @@ class _Snapshotter:
         except Exception:
             log.exception("the lineage of %s is not known", session.sid)
             more = {}
-        self._do(known, partial(self._write, session.sid, reason, make, store))
+        self._do(known, partial(self._write, session.sid, reason, make, store, decided))
 
     async def _write(
-        self, sid: str, reason: str, make: Callable[[], Snapshot | None], store: SnapshotStore | None
+        self,
+        sid: str,
+        reason: str,
+        make: Callable[[], Snapshot | None],
+        store: SnapshotStore | None,
+        decided: trio.Event | None,
     ) -> None:
-        import trio  # noqa: PLC0415 - whoever only reads snapshots needs none
+        import trio  # noqa: PLC0415 - as above
 
+        if decided is not None:
+            with trio.move_on_after(_MEANWHILE):
+                await decided.wait()
+            await trio.sleep(_AFTER)
         try:
             snapshot = await self._me.blocking(make)
             if snapshot is not None and store is not None:

@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from .rows import SYSTEM_ROLES, calls_of, role_of, text_of
+from .rows import SYSTEM_ROLES, call_ids, calls_of, role_of, text_of
 
 __all__ = [
     "BRIDGE_TEXT",
@@ -157,7 +157,7 @@ def _checked(body: str) -> str:
 
 
 def _may_be(row: Mapping[str, Any]) -> bool:
-    return role_of(row) in {"user", "assistant"} and not calls_of(row)
+    return role_of(row) in {"user", "assistant"} and not call_ids(row)
 
 
 def _is_sealed(row: Mapping[str, Any]) -> bool:
