@@ -55,10 +55,12 @@ def _compress(messages: int, *, observers: bool = False) -> tuple[Slice, Slice]:
 
     def ours(_number: int) -> float:
         with _host("builtin", observers=observers):
-            engine, mine = _adapter(window), copy.deepcopy(rows)
-            _idle()
+            engine = _adapter(window)
             if observers:
+                _begin(engine)
                 _written()
+            mine = copy.deepcopy(rows)
+            _idle()
             start = time.perf_counter()
             done = engine.compress(mine, current_tokens=tokens)
             took = time.perf_counter() - start
@@ -78,6 +80,16 @@ def _compress(messages: int, *, observers: bool = False) -> tuple[Slice, Slice]:
 
 
 # -- a turn -----------------------------------------------------------------------------------------------------------
+
+
+def _begin(engine: Any) -> None:
+    """The host says that a turn begins, the first of its session."""
+    from bridges.hermes.hooks import register_hooks  # noqa: PLC0415 - where the host is there
+
+    hooks: dict[str, Callable[..., Any]] = {}
+    register_hooks(SimpleNamespace(register_hook=hooks.__setitem__))
+    agent = SimpleNamespace(context_compressor=engine, _current_turn_id="first")
+    hooks["pre_llm_call"](session_id="bench", turn_id=agent._current_turn_id, user_message="Go on.", is_first_turn=True)
 
 
 def _turns(*engines: str, observers: bool = False) -> tuple[Callable[[], float], Callable[[], float]]:

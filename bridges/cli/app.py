@@ -122,7 +122,9 @@ def replay(
     show_default=True,
     help="Pause after each line, on a terminal.",
 )
-@click.option("--home", metavar="DIR", help="Directory where engines keep snapshots and logs.  [default: they keep none]")
+@click.option(
+    "--home", metavar="DIR", help="Directory where engines keep snapshots and logs.  [default: they keep none]"
+)
 @click.option("--brain", metavar="DIR", help="Portable brain that is to learn of it.  [default: none]")
 def demo(swaps: tuple[str, ...], pace: float, home: str | None, brain: str | None) -> int:
     """Replay the session that comes with the package; it crosses the threshold several times and swaps engines."""

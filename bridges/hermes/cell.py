@@ -127,17 +127,15 @@ class Cell:
         Nothing follows from a prompt below the threshold while no compaction is wanted, failed, held back or just made:
         it is stepped when somebody looks, and this thread is left to the host.
         """
-        s, at = self.settled, time.monotonic()
-        idle = s.question is None and s.failed is None and s.blocked is None and self._held is None
-        if idle and prompt is not None and prompt < s.budget.threshold and not s.guard.awaiting and s.active:
-            with self.lock:
-                if self.settled is s:
-                    self._late = True
-                    self.shown.append(Shown(s, (), (dict(report), at)))
-                    s = None  # type: ignore[assignment]
-        if s is None:
-            self.follow()
-        else:
+        at = time.monotonic()
+        with self.lock:
+            s = self.settled
+            idle = s.question is None and s.failed is None and s.blocked is None and self._held is None
+            late = idle and prompt is not None and prompt < s.budget.threshold and not s.guard.awaiting and s.active
+            if late:
+                self._late = True
+                self._append(Shown(s, (), (dict(report), at)))
+        if not late:
             self.happen(UsageRead(self.sid, report, at=at))
 
     def happen(self, event: Event, *, quiet: bool = False) -> Conversation:
@@ -190,9 +188,7 @@ class Cell:
 
     def say(self, message: object) -> None:
         """Have a message, or what a `partial` makes, sent after what has happened so far."""
-        with self.lock:
-            self.shown.append(Shown(self.settled, (message,)))
-        self.follow()
+        self._append(Shown(self.settled, (message,)))
 
     def follow(self) -> None:
         """Ask the dataspace's thread to come and look, unless it has been asked already."""
@@ -249,6 +245,16 @@ class Cell:
             self._decide(self.state)
 
     # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _append(self, shown: Shown) -> None:
+        """Have this shown, and the dataspace's thread come for it, as `follow` does."""
+        with self.lock:
+            self.shown.append(shown)
+            post = None if self.posted else self.post
+            if post is not None:
+                self.posted = True
+        if post is not None:
+            post()
 
     def _put(self, new: Conversation, refused: tuple[Refused, ...]) -> None:
         self.settled = new

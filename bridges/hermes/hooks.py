@@ -173,7 +173,9 @@ def _tool_wanted(
     turn_id: str = "", tool_name: str = "", args: Any = None, tool_call_id: str = "", **_told: Any
 ) -> dict[str, str] | None:
     aides = _aides(turn_id)
-    why = None if aides is None else aides.veto(tool_name, args if isinstance(args, Mapping) else {}, tool_call_id)
+    if aides is None:
+        return None
+    why = aides.veto(tool_name, args if isinstance(args, Mapping) else {}, tool_call_id)
     if not why:
         return None
     watch_requests(aides.wants_requests())  # a tool that is held back has no result, which would have asked that

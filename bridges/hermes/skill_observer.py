@@ -137,9 +137,9 @@ class SkillAide(Aide):
         """While something is pruned, what that means goes with the user's message."""
         if self._audit:
             skill_audit.audit_turn(turn.turn)
-        ledger = BOOK.step(self._sid, e.RequestBegan(turn.turn, turn.text, first=turn.first)).ledger
-        if not ledger.skills:
+        if BOOK.passes(self._sid, turn.turn, turn.text):
             return None
+        ledger = BOOK.step(self._sid, e.RequestBegan(turn.turn, turn.text, first=turn.first)).ledger
         gone = [skill.entry.label for skill in ledger.skills if skill.state == "pruned"]
         return pruned_now(gone) if gone else None
 

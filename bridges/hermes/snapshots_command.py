@@ -54,7 +54,9 @@ class _Desk:
     @property
     def place(self) -> str:
         """For people: whose snapshots these are, and where."""
-        return f"profile {self.store.profile}, {self.store.directory}"
+        from engines.compressor.wording import plain  # noqa: PLC0415
+
+        return f"profile {plain(self.store.profile)}, {plain(str(self.store.directory))}"
 
 
 def register_snapshots(ctx: Any) -> None:
@@ -120,6 +122,7 @@ def _list(desk: _Desk, _wanted: str) -> str:
 
 
 def _restore(desk: _Desk, wanted: str) -> str:
+    from engines.compressor.wording import plain  # noqa: PLC0415
     from engines.snapshotter.telling import restored  # noqa: PLC0415
 
     entry = _meant(desk, wanted)
@@ -134,7 +137,7 @@ def _restore(desk: _Desk, wanted: str) -> str:
         )
     restore.wait(text, desk.home, seats[0] if seats else None)
     when = f"saved {entry.timestamp}, {entry.reason}"
-    return f"The state of session {entry.session_id} ({when}) goes to the model with your next message."
+    return f"The state of session {plain(entry.session_id)} ({when}) goes to the model with your next message."
 
 
 def _show(desk: _Desk, wanted: str) -> str:

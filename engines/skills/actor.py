@@ -33,7 +33,7 @@ from .entries import Entry, Key, same
 from .ledger import Ledger, entries_of, evicted, view
 from .policy import SkillPolicy
 from .revise import added_tokens, revise
-from .scan import scan, sightings
+from .scan import may_load, scan, sightings
 from .wording import SKILL_TOOL
 
 __all__ = ["known_before", "skills"]
@@ -182,6 +182,8 @@ class _Registry:
         original = transcript[-1].messages if transcript else None
         if ledger is None or original is None:
             return None
+        if ledger.at_rest and self._book.hosted(sid) and not may_load(original):
+            return None  # a host has told of all there was, and there was nothing
         entries = known_before(ledger, original)
         if not entries:
             return None

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from attrs import evolve, frozen
 
 from ..facts import SkillLoaded
-from .events import Event, RequestBegan
+from .events import Event
 from .ledger import Ledger
 from .passing import Passed
 from .policy import SkillPolicy
@@ -84,10 +84,6 @@ class Book:
             if ledger is None:
                 return Stepped(Ledger(sid))
             passed = self._passed.pop(sid, None)
-            if passed is not None and type(event) is RequestBegan and not brings_skills(event.text):
-                passed.request(event)
-                self._passed[sid] = passed
-                return Stepped(ledger)
             policy, now = self.policy_of(sid), ledger
             for earlier in () if passed is None else passed.events():
                 now = step(now, earlier, policy).ledger
@@ -101,6 +97,15 @@ class Book:
         if changed:
             self._ask()
         return stepped
+
+    def passes(self, sid: str, task: str, text: str) -> bool:
+        """Whether a request has as little to do with skills as what is `at_rest`; it counts as if it had been stepped."""
+        with self._lock:
+            passed = self._passed.get(sid)
+            if passed is None or brings_skills(text):
+                return False
+            passed.request, passed.working = (task, text), None
+        return True
 
     def at_rest(self, sid: str, *, working: bool) -> bool:
         """Whether no skill is known and none is waited for: a tool (`working`) or the end of a request is no news then.

@@ -13,21 +13,20 @@ __all__ = ["Passed"]
 
 
 class Passed:
-    """The latest request that passed by, and whether the model was at work on it after that; None: nobody has said."""
+    """The latest request that passed by (task, text), and whether the model was at work on it after that.
 
-    __slots__ = ("began", "working")
+    None: nobody has said.
+    """
+
+    __slots__ = ("request", "working")
 
     def __init__(self) -> None:
-        self.began: RequestBegan | None = None
+        self.request: tuple[str, str] | None = None
         self.working: bool | None = None
-
-    def request(self, began: RequestBegan) -> None:
-        """A request that brings no skill along."""
-        self.began, self.working = began, None
 
     def events(self) -> tuple[Event, ...]:
         """What is to be stepped, in order."""
-        began: tuple[Event, ...] = () if self.began is None else (self.began,)
+        began: tuple[Event, ...] = () if self.request is None else (RequestBegan(*self.request),)
         if self.working is None:
             return began
         return (*began, ToolDone("") if self.working else RequestEnded())

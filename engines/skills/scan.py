@@ -27,7 +27,7 @@ from .entries import Entry, Key, apart, kept_in, listed_entry, same
 from .reading import SKILL_KEY, Reading, read_result, read_user
 from .wording import SKILL_TOOL, listed
 
-__all__ = ["Found", "Sighting", "look", "scan", "sightings", "summary_rows"]
+__all__ = ["Found", "Sighting", "look", "may_load", "scan", "sightings", "summary_rows"]
 
 
 @frozen
@@ -133,11 +133,16 @@ def sightings(rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...] | No
             if one is not None:
                 yield one
             continue
-        waiting = list(calls_of(row)) if _may_load(row.get("tool_calls")) else []
+        waiting = list(calls_of(row)) if _may_load(row.get("tool_calls", ())) else []
         if role == "user":
             yield from (Sighting(at, reading) for reading in read_user(text_of(row)))
         if at in summed_up:
             yield from (Sighting(at, reading) for reading in bodies_in(text_of(row)))
+
+
+def may_load(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether any row may call for a skill; False is certain, and soon found."""
+    return any(_may_load(row["tool_calls"]) for row in rows if "tool_calls" in row)
 
 
 def _may_load(calls: Any) -> bool:

@@ -37,7 +37,9 @@ class Call(NamedTuple):
 
 def call_of(fact: ToolCalled, bad: bool) -> Call:
     """What is kept of a call until it is written: a queue of them must not hold whole files."""
-    return Call(fact.tool, ends_of(said(fact.args)), said(fact.status), shortened(said(fact.result)), bad)
+    return Call(
+        said(fact.tool)[:2_200], ends_of(said(fact.args)), said(fact.status)[:200], shortened(said(fact.result)), bad
+    )
 
 
 def said(value: Any) -> str:
@@ -51,10 +53,10 @@ def drafted(draft: Draft, redact: Redact) -> Entry:
         entry = tool_entry(*draft.told[:4], bad=draft.told.bad, redact=redact)
     else:
         skill, action, detail, reflection = _WORDS[draft.kind](draft.told)
-        action, reflection, *values = redact([action[:2_200], reflection, *_strings(detail)])
-        entry = weighed(draft.kind, skill=skill, action=action[:200], reflection=reflection)
+        skill, action, reflection, *values = redact([skill[:2_200], action[:2_200], reflection, *_strings(detail)])
+        entry = weighed(draft.kind, skill=skill[:200], action=action[:200], reflection=reflection)
         entry["detail"] = _json(_with(detail, values))
-    entry["evidence_ids"] = [one for one in draft.evidence if one]
+    entry["evidence_ids"] = [said(one)[:200] for one in draft.evidence if one]
     return entry
 
 

@@ -6,12 +6,13 @@ Pure: times, locks and files are the log's business (`engines.telemetry.log`).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
 
-from engines.compressor.redact import redact_all
+from engines.compressor.redact import REDACTED, redact_all
 
 from .kinds import KINDS
 from .tools import arguments, failed, hook_call, is_hook, label
@@ -27,7 +28,12 @@ MALFORMED = "hook:malformed_payload"
 
 _ACTION, _DETAIL, _PAYLOAD = 200, 500, 200  # the most characters
 _SLACK = 2_000  # characters past the limit that are looked at for secrets, lest half of one is left
+_NAME = 200  # characters of a tool's or a skill's name
+_BITS = 1_000  # of a number that JSON readers can be expected to read
 _GAP = " … "
+_TELLING = re.compile(r"(?i)key|secret|token|pass|pwd|credential|authorization|cookie|bearer")
+_QUOTES = str.maketrans("\"'\\\n", "    ")
+_KEY_END = re.compile(r"\A(?:(?!-----BEGIN ).)*?-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----", re.DOTALL)
 _TEXTS = ("skill", "action", "detail", "reflection")
 _NUMBERS = {"pain_score": (2, 7), "importance": (5, 5), "confidence": (0.5, 0.5)}  # defaults: success, failure
 
@@ -50,7 +56,7 @@ def complete(payload: Any, redact: Redact = redact_all) -> Entry:
                 raise _NotAnEntryError
             return tool_entry(*call, redact=redact)
         return _cut(_checked(told), redact)
-    except (_NotAnEntryError, RecursionError):
+    except Exception:  # noqa: BLE001 - not only of the wrong shape: too deep, numbers without end, objects that raise
         return malformed(payload, redact)
 
 
@@ -100,10 +106,12 @@ def tool_entry(
     what = label(tool, named)
     how = f"failed ({status})" if bad and status not in {"", "ok"} else "failed" if bad else "went well"
     both = bad and len(result) > _DETAIL  # how it failed often stands last
-    texts = [what[: _ACTION + _SLACK], how, result[: _DETAIL + _SLACK], result[-_DETAIL - _SLACK :] if both else ""]
-    what, how, head, tail = redact(texts)
+    tail = _KEY_END.sub(REDACTED, result[-_DETAIL - _SLACK :]) if both else ""  # of a key that begins before it
+    texts = [what[: _ACTION + _SLACK], how, result[: _DETAIL + _SLACK], tail, tool[: _NAME + _SLACK]]
+    what, how, head, tail, tool = redact(texts)
     detail = _two_ends(head, tail) if both else head[:_DETAIL]
-    entry = weighed("tool-failed" if bad else "tool", skill=tool, action=what[:_ACTION], detail=detail)
+    kind = "tool-failed" if bad else "tool"
+    entry = weighed(kind, skill=tool[:_NAME], action=what[:_ACTION], detail=detail)
     return {**entry, "reflection": f"{what[:_ACTION]} {how}"}
 
 
@@ -183,10 +191,16 @@ def _number(value: Any, default: float) -> float:
 
 
 def _shown(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, TypeError, RecursionError):
-        return repr(value)[: _DETAIL + _SLACK]
+    for show in (_as_json, repr):
+        try:
+            return show(value)
+        except Exception:  # noqa: BLE001, PERF203 - too deep, a circle, an object that raises: the next way
+            continue
+    return f"<{type(value).__name__}>"
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _cut(entry: Entry, redact: Redact) -> Entry:
@@ -194,18 +208,33 @@ def _cut(entry: Entry, redact: Redact) -> Entry:
     limits = {"action": _ACTION, "detail": _DETAIL}
     texts = [entry[name][: limits[name] + _SLACK] if name in limits else entry[name] for name in _TEXTS]
     clean = dict(zip(_TEXTS, redact(texts), strict=True))
-    more = {name: _clean(value, redact) for name, value in entry.items() if name not in clean}
+    more = {_key(name, redact): _clean(value, redact, name) for name, value in entry.items() if name not in clean}
     return {**entry, **more, **{name: text[: limits.get(name)] for name, text in clean.items()}}
 
 
-def _clean(value: Any, redact: Redact) -> Any:
-    """The same without secrets, at any depth, and with nothing in it that JSON lacks."""
+def _clean(value: Any, redact: Redact, name: str) -> Any:
+    """The same without secrets, at any depth, and with nothing in it that JSON lacks; `name` is what it is called."""
     if isinstance(value, str):
-        return redact([value])[0] if len(value) > 8 else value
+        return _without_secrets(value, redact, name)
     if isinstance(value, Mapping):
-        return {str(name): _clean(one, redact) for name, one in value.items()}
+        return {_key(str(key), redact): _clean(one, redact, str(key)) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_clean(one, redact) for one in value]
-    if value is None or isinstance(value, (bool, int)) or (isinstance(value, float) and isfinite(value)):
+        return [_clean(one, redact, name) for one in value]
+    if value is None or (isinstance(value, int) and value.bit_length() <= _BITS):
         return value
-    return redact([str(value)])[0]
+    if isinstance(value, float) and isfinite(value):
+        return value
+    return _without_secrets(str(value), redact, name)
+
+
+def _without_secrets(text: str, redact: Redact, name: str) -> str:
+    """Beside a telling name a text is a secret whatever it looks like."""
+    if not _TELLING.search(name):
+        return redact([text])[0] if len(text) > 8 else text
+    quiet = text.translate(_QUOTES)
+    alone, rest, beside = redact([text, quiet, f'"{name}": "{quiet}"'])
+    return alone if beside == f'"{name}": "{rest}"' else REDACTED
+
+
+def _key(name: str, redact: Redact) -> str:
+    return redact([name])[0] if len(name) > 8 else name

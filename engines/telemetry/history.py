@@ -22,6 +22,7 @@ from .tally import NAMES, Sums
 
 __all__ = ["Account", "Past", "accounts", "figures", "kind_of", "read_logs", "session_of"]
 
+_HIGHEST = 10**15
 _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -82,12 +83,12 @@ def read_logs(
 
 
 def figures(entry: Entry) -> dict[str, Any]:
-    """The figures in an entry's detail; none where it is text."""
+    """What an entry's detail holds by name; nothing where it is text.  Numbers that nobody can have counted are left out."""
     try:
         told = json.loads(entry.get("detail") or "{}")
     except (ValueError, TypeError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return {name: value for name, value in told.items() if _sane(value)} if isinstance(told, dict) else {}
 
 
 def kind_of(entry: Entry) -> str:
@@ -165,6 +166,11 @@ def _source(entry: Entry) -> Mapping[str, Any]:
 
 def _sums(told: Mapping[str, Any]) -> Sums:
     return Sums(**{name: _number(told.get(name)) for name in NAMES})
+
+
+def _sane(value: Any) -> bool:
+    """Whether a value is no number without bounds: other tools write to these files, and JSON has no bounds."""
+    return not isinstance(value, (int, float)) or -_HIGHEST <= value <= _HIGHEST  # which no NaN is
 
 
 def _number(value: Any) -> Any:

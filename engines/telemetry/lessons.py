@@ -116,8 +116,12 @@ def _lesson(group: list[Past]) -> Lesson:
     )
 
 
+def _of_ten(value: float) -> float:
+    return max(0, min(value, 10))
+
+
 def _salience(past: Past) -> float:
     """How much one entry weighs: its pain and its importance, each out of ten."""
     pain, importance = (past.entry.get(name) for name in ("pain_score", "importance"))
-    known = [value for value in (pain, importance) if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    known = [_of_ten(value) for value in (pain, importance) if isinstance(value, (int, float)) and value == value]  # noqa: PLR0124 - NaN is not
     return known[0] * known[1] / 10 if len(known) == 2 else 0.0

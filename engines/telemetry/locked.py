@@ -13,10 +13,12 @@ try:
 except ImportError:  # a system without it: writers of one process still take turns
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["LockedFile", "locked", "read_whole"]
+__all__ = ["LockedFile", "locked", "make_folder", "read_whole"]
 
 _TRIES = 1_000
 _PIECE = 65_536  # bytes that are read at once on the way back to the beginning of the last line
+_LONGEST = 4_000_000  # bytes of a line that are read in search of its beginning
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @contextmanager
@@ -44,7 +46,7 @@ def _opened(path: Path) -> int:
     try:
         pipe = stat.S_ISFIFO(path.stat().st_mode)
     except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         pipe = False
     return os.open(path, flags | (os.O_WRONLY if pipe else os.O_RDWR), 0o600)
 
@@ -56,9 +58,20 @@ def _still(path: Path, fd: int) -> bool:
         return False
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, and what it lies in, where there is none; nobody but the owner can look into what is made."""
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=0o700, exist_ok=True)
+
+
 def read_whole(path: Path) -> bytes:
-    """All that is in the file, not in the midst of somebody's rewriting it.  Raises `OSError`."""
-    with path.open("rb") as file:
+    """All that is in the file, not in the midst of somebody's rewriting it.  Raises `OSError`.
+
+    A pipe that nobody writes to holds nothing, and is not waited for.
+    """
+    with os.fdopen(os.open(path, os.O_RDONLY | _NO_WAIT), "rb") as file:
+        os.set_blocking(file.fileno(), True)
         if fcntl is not None:
             fcntl.flock(file.fileno(), fcntl.LOCK_SH)  # if it is replaced now, this is what it was, and whole
         return file.read()
@@ -73,9 +86,12 @@ class LockedFile:
         self._regular = stat.S_ISREG(self.state.st_mode)
 
     def last_line(self) -> bytes:
-        """The last line, without its end; empty where there is none, or where nothing can be read (a pipe)."""
+        """The last line, without its end; empty where there is none, or where nothing can be read (a pipe).
+
+        Of one that is longer than any entry only the end.
+        """
         end, tail = self.state.st_size if self._regular else 0, b""
-        while end > 0 and b"\n" not in tail.rstrip(b"\n"):
+        while end > 0 and len(tail) < _LONGEST and b"\n" not in tail.rstrip(b"\n"):
             start = max(0, end - _PIECE)
             tail = os.pread(self._fd, end - start, start) + tail
             end = start

@@ -19,7 +19,7 @@ from .kinds import LOCAL_LEAST
 from .locked import LockedFile, locked
 from .place import Commit, expanded, run_id
 from .profile import resolve_profile
-from .stamps import Stamps
+from .stamps import AHEAD, Stamps
 
 __all__ = ["EpisodicLog", "Line"]
 
@@ -119,5 +119,8 @@ class EpisodicLog:
         profile = line.profile or resolve_profile(self._env)
         source = {"skill": entry["skill"], "profile": profile, "run_id": run, "commit_sha": sha}
         source |= {name: value for name, value in given.items() if value or name not in source}
-        at = line.at or moment(entry.get("timestamp")) or now
+        told = moment(entry.get("timestamp"))
+        if told is not None and told > now + AHEAD:
+            told = None  # nothing has happened then, and all that comes after it would have to be later
+        at = line.at or told or now
         return {"timestamp": "", **entry} | {"timestamp": self._stamps.next(at), "source": source}

@@ -6,6 +6,8 @@ people without a collector.  The SDK's work is done on a thread of its own, behi
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -15,6 +17,7 @@ from attrs import evolve
 from engines.facts import Asked, Compressed, ToolCalled
 
 from .draft import said
+from .locked import make_folder
 from .place import expanded
 from .spool import LIMIT, Spool, SpoolStatistics
 from .tools import outcome
@@ -32,6 +35,7 @@ except ModuleNotFoundError as error:
 __all__ = ["OpenTelemetry", "to_files"]
 
 NAME = "hermes-dataspace"
+log = logging.getLogger(__name__)
 _Event = tuple[str, Any, float, str]
 
 
@@ -88,12 +92,18 @@ class OpenTelemetry:
     def _export(self, events: Sequence[_Event], lost: Mapping[str, int]) -> tuple[int, bool]:
         if lost:
             self._spans.dropped(sum(lost.values()))
-        for what, fact, at, profile in events:
-            if what == "appeared":
-                self._spans.appeared(fact, at, profile)
-            else:
-                self._spans.vanished(fact, at)
+        for event in events:
+            try:
+                self._hand_on(*event)
+            except Exception:  # what the SDK cannot take takes nothing else with it
+                log.exception("telemetry: a fact (%s) could not be exported", type(event[1]).__name__)
         return len(events), True
+
+    def _hand_on(self, what: str, fact: Any, at: float, profile: str) -> None:
+        if what == "appeared":
+            self._spans.appeared(fact, at, profile)
+        else:
+            self._spans.vanished(fact, at)
 
 
 def to_files(directory: str | PathLike[str], *, content: bool = False) -> OpenTelemetry:
@@ -109,7 +119,9 @@ def to_files(directory: str | PathLike[str], *, content: bool = False) -> OpenTe
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: PLC0415
 
     place = expanded(directory)
-    place.mkdir(parents=True, exist_ok=True)
+    make_folder(place)
+    for name in ("traces.jsonl", "metrics.jsonl"):  # as the log: what others may not read
+        os.close(os.open(place / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0), 0o600))
     resource = Resource.create({"service.name": NAME})
     tracers = Tracers(resource=resource)
     tracers.add_span_processor(SimpleSpanProcessor(FileSpanExporter(place / "traces.jsonl")))  # we are off the loop

@@ -15,6 +15,7 @@ from opentelemetry.metrics import Meter
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_span_in_context
 
 from engines import facts as f
+from engines.compressor.redact import redact
 
 from .draft import said
 from .tools import outcome
@@ -23,6 +24,7 @@ __all__ = ["Spans"]
 
 _TOKENS = [4**power for power in range(14)]  # the boundaries that the conventions ask for
 _SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
+_LONGEST, _SLACK = 100_000, 2_000  # characters of one text; past them secrets are looked for, lest half of one is left
 _MOST = 10_000  # spans that are open at a time; the oldest are ended
 _PROVIDERS = {
     "azure": "azure.ai.openai",
@@ -119,7 +121,7 @@ class Spans:
         told = {**self._model(fact.sid), "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": profile}
         told |= {"gen_ai.conversation.id": fact.sid, "ctx.turn.id": fact.turn}
         if self._content and fact.text:
-            told["gen_ai.input.messages"] = _message("user", fact.text)
+            told["gen_ai.input.messages"] = _message("user", _content(fact.text))
         parent = self._parents.get(fact.sid)
         context = None if parent is None else set_span_in_context(parent)
         span = self._tracer.start_span(f"invoke_agent {profile}", context, SpanKind.INTERNAL, told, start_time=at)
@@ -132,7 +134,7 @@ class Spans:
         if state is None or turn != fact.turn:
             return
         if self._content and fact.text:
-            state.span.set_attribute("gen_ai.output.messages", _message("assistant", fact.text))
+            state.span.set_attribute("gen_ai.output.messages", _message("assistant", _content(fact.text)))
         if fact.interrupted or not fact.completed:
             _went_wrong(state.span, "interrupted" if fact.interrupted else "incomplete")
         self._end_turn(fact.sid, at)
@@ -166,7 +168,10 @@ class Spans:
             "gen_ai.conversation.id": fact.sid,
         }
         if self._content:
-            told |= {"gen_ai.tool.call.arguments": said(fact.args), "gen_ai.tool.call.result": said(fact.result)}
+            told |= {
+                "gen_ai.tool.call.arguments": _content(fact.args),
+                "gen_ai.tool.call.result": _content(fact.result),
+            }
         start = at - nanoseconds(fact.seconds or 0.0)
         span = self._begin(f"execute_tool {fact.tool}", fact.sid, told, start)
         status = outcome(said(fact.status), said(fact.result))
@@ -200,7 +205,7 @@ class Spans:
     def _compaction_failed(self, fact: f.CompactionFailed, at: int, profile: str) -> None:
         told: dict[str, Any] = {"ctx.compaction.ask": fact.ask, "gen_ai.conversation.id": fact.sid}
         span = self._compactions.pop((fact.sid, fact.ask), None) or self._begin("ctx.compaction", fact.sid, told, at)
-        _went_wrong(span, "compaction_failed", fact.reason if self._content else None)
+        _went_wrong(span, "compaction_failed", _content(fact.reason) if self._content else None)
         span.end(at)
         self._failures.add(1, {"gen_ai.agent.name": profile})
 
@@ -229,6 +234,12 @@ def _usage_of(fact: f.Usage) -> dict[str, int]:
         "gen_ai.usage.reasoning.output_tokens": fact.reasoning,
     }
     return {name: tokens for name, tokens in told.items() if tokens is not None}
+
+
+def _content(text: object) -> str:
+    """What was said, without secrets and as far as an exporter can carry it."""
+    clean = redact(said(text)[: _LONGEST + _SLACK])[:_LONGEST]
+    return clean if clean.isascii() else clean.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _message(role: str, text: str) -> str:
