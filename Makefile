@@ -10,7 +10,7 @@ find_python := for p in python3.11 python3.12 python3.13 python3 python; do \
 no_python := No usable Python found: install Python 3.11, 3.12 or 3.13 with its venv module and put it on the PATH.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types cover bench deep mutants record pictures clean
+.PHONY: help setup demo test check lint types cover bench deep deep-schedules deep-rest mutants record pictures clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -62,7 +62,17 @@ bench: setup ## cost against its floor and peers
 	$(BIN)/python -m benchmarks
 
 deep: setup ## many more examples and schedules, slow tests included; most of an hour
-	HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -o faulthandler_timeout=0
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 deep-schedules deep-rest
+
+# The two take about as long as each other, and each fills one core.
+schedules := tests/bisim/test_explore_protocol.py
+deeply := HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -o faulthandler_timeout=0
+
+deep-schedules:
+	$(deeply) -p no:cacheprovider $(schedules)
+
+deep-rest:
+	$(deeply) --ignore=$(schedules)
 
 mutants: setup ## faults that some test must notice; SEED=7 draws the same again
 	$(BIN)/python -m tests.mutants $(if $(SEED),--seed $(SEED))

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 if TYPE_CHECKING:
     from .settings import Settings
@@ -42,8 +42,7 @@ class Standing:
     soon: Callable[..., None]
 
 
-@frozen
-class Call:
+class Call(NamedTuple):
     """A tool has answered: `args` as the tool got them, `result` as the model is to see it."""
 
     tool: str
@@ -54,8 +53,7 @@ class Call:
     seconds: float | None = None
 
 
-@frozen
-class TurnBegun:
+class TurnBegun(NamedTuple):
     """A turn begins: its id, what the user asked, and whether the session is a new one."""
 
     turn: str
@@ -137,7 +135,7 @@ class Aides:
             text = self._safe(tool_result, call)
             if isinstance(text, str):
                 changed = text
-                call = evolve(call, result=text)
+                call = call._replace(result=text)
         return changed
 
     def veto(self, tool: str, args: Mapping[str, Any], call_id: str) -> str | None:
@@ -155,7 +153,7 @@ class Aides:
 
     def wants_requests(self) -> bool:
         """Whether any of them wants to be shown requests."""
-        return any(self._safe(wants) is True for wants in self._over["wants_requests"])
+        return True in [self._safe(wants) is True for wants in self._over["wants_requests"]]
 
     def request(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """Show a request to those that want it."""

@@ -6,7 +6,7 @@ estimates beside them grow.
 
 from __future__ import annotations
 
-from attrs import frozen
+from typing import NamedTuple
 
 __all__ = ["Plateau"]
 
@@ -17,8 +17,7 @@ APART = 2.0  # how many times a reading the first estimate beside it may be: est
 GROWTH = 1.3  # how much the estimate has to have grown since its first reading
 
 
-@frozen
-class Plateau:
+class Plateau(NamedTuple):
     """What has been seen of it so far; `noticed` once it is one."""
 
     level: int = 0

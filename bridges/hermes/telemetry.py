@@ -124,10 +124,11 @@ def _logs(session: Session, options: Options) -> list[EpisodicLog]:
         return []
     found = []
     if options.log and session.home and Path(session.home).is_dir():  # a home is not made by writing to it
-        found.append(EpisodicLog(local_log(session.home), redact=redacted))
+        found.append(EpisodicLog(local_log(session.home), redact=redacted, root=session.home))
     if options.brain:
         try:
-            found.append(EpisodicLog(brain_log(options.brain), least=BRAIN_LEAST, redact=redacted))
+            path = brain_log(options.brain)
+            found.append(EpisodicLog(path, least=BRAIN_LEAST, redact=redacted, root=path.parents[1]))
         except (NoBrainError, OSError) as error:
             warn(f"context.dataspace.telemetry.brain: {error}; nothing is written there")
     return found
@@ -150,6 +151,8 @@ def _exporter(options: Options) -> Exporter | None:
 
         if options.otel == "process":
             return OpenTelemetry(content=options.content)
+        if not Path(home()).is_dir():
+            raise NotADirectoryError(f"there is no home at {home()}")
         return to_files(local_log(home()).parent / "otel", content=options.content)
     except (ImportError, OSError) as error:
         warn(f"context.dataspace.telemetry.otel: {error}; nothing is exported")

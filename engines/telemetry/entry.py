@@ -208,8 +208,13 @@ def _cut(entry: Entry, redact: Redact) -> Entry:
     limits = {"action": _ACTION, "detail": _DETAIL}
     texts = [entry[name][: limits[name] + _SLACK] if name in limits else entry[name] for name in _TEXTS]
     clean = dict(zip(_TEXTS, redact(texts), strict=True))
-    more = {_key(name, redact): _clean(value, redact, name) for name, value in entry.items() if name not in clean}
-    return {**entry, **more, **{name: text[: limits.get(name)] for name, text in clean.items()}}
+    made: Entry = {}
+    for name, value in entry.items():
+        if name in clean:
+            made[name] = clean[name][: limits.get(name)]
+        else:
+            made[_key(name, redact)] = _clean(value, redact, name)
+    return made
 
 
 def _clean(value: Any, redact: Redact, name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -22,14 +23,16 @@ _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[LockedFile]:
+def locked(path: Path, root: Path | None = None) -> Iterator[LockedFile]:
     """The file, made if there is none, under an exclusive lock on itself.  Waits for whoever holds it.
+
+    Its folders are made, too, below `root` if that is there; nothing is made where it is not.
 
     A tool that rewrites the file by renaming another to its name leaves those that waited with the lock of a file
     that is gone; so the name is looked at again under the lock.
     """
     for _ in range(_TRIES):
-        fd = _opened(path)
+        fd = _opened(path, root)
         try:
             if fcntl is not None:
                 fcntl.flock(fd, fcntl.LOCK_EX)
@@ -41,12 +44,12 @@ def locked(path: Path) -> Iterator[LockedFile]:
     raise OSError(f"{path} is replaced again and again, faster than it can be written to")
 
 
-def _opened(path: Path) -> int:
+def _opened(path: Path, root: Path | None) -> int:
     flags = os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
     try:
         pipe = stat.S_ISFIFO(path.stat().st_mode)
     except FileNotFoundError:
-        make_folder(path.parent)
+        make_folder(path.parent, root)
         pipe = False
     return os.open(path, flags | (os.O_WRONLY if pipe else os.O_RDWR), 0o600)
 
@@ -58,8 +61,13 @@ def _still(path: Path, fd: int) -> bool:
         return False
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder, and what it lies in, where there is none; nobody but the owner can look into what is made."""
+def make_folder(folder: Path, root: Path | None = None) -> None:
+    """Make a folder, and what it lies in, where there is none; nobody but the owner can look into what is made.
+
+    Raises `FileNotFoundError` where there is no `root`, and makes nothing then.
+    """
+    if root is not None and not root.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "what it belongs to is not there", str(root))
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(mode=0o700, exist_ok=True)

@@ -42,7 +42,8 @@ class EpisodicLog:
 
     `least` is the importance below which telemetry leaves an entry out; `append` itself leaves nothing out.  `redact`
     takes secrets out of texts, `env` says what the run and the profile are called, `clock` what time it is (in UTC).
-    A path that begins with `~` is in the user's real home.
+    A path that begins with `~` is in the user's real home.  Folders that are missing are made, with a `root` only while
+    that directory is there: a home that is gone is not made anew.
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class EpisodicLog:
         redact: Redact = redact_all,
         env: Mapping[str, str] | None = None,
         clock: Callable[[], datetime] = _now,
+        root: str | PathLike[str] | None = None,
     ) -> None:
         self.path = expanded(path)
+        self._root = None if root is None else expanded(root)
         self.least = least
         self.redact = redact
         self._env = os.environ if env is None else env
@@ -89,7 +92,7 @@ class EpisodicLog:
         with self._lock:
             sha, run = self._commit.sha(), run_id(self._env)
             try:
-                with locked(self.path) as file:
+                with locked(self.path, self._root) as file:
                     now = self._clock()  # the lock may have been long in coming
                     self._catch_up(file, now)
                     try:
