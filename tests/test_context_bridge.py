@@ -17,7 +17,7 @@ from bridges.hermes.aides import Standing, TurnBegun
 from bridges.hermes.settings import Settings
 from bridges.hermes.snapshots import Options, SnapshotAide
 from engines import facts as f
-from engines.snapshotter import FOLDER, Snapshot, SnapshotStore
+from engines.snapshotter import FOLDER, Snapshot, SnapshotError, SnapshotStore
 from engines.transcript import estimate_text
 
 TURN = TurnBegun("t1", "Go on.")
@@ -411,6 +411,30 @@ def test_what_status_shows() -> None:
     said = "\n".join(snapshots.status(SimpleNamespace(facts=lambda kind: facts[kind])))  # type: ignore[arg-type]
     for part in ("session old", "/context-bridge restore", "/saved", "NOT saved (session_end): OSError: No space left"):
         assert part in said
+
+
+def test_nothing_of_a_file_acts_on_a_terminal(place: Place) -> None:
+    """What a snapshot says it is of is shown without controls and on its line, by the command and by the status."""
+    nasty = "s\x1b]0;mine\x07\x1b[31m\nRemoved: 9"
+    place.save(nasty)
+    place.seats.append(Seat())
+    found = [f.SnapshotFound("s2", "/p", session=nasty, reason="session_reset")]
+    failed = [f.SnapshotFailed("s3", "session_end", nasty)]
+    facts: dict[type, list[Any]] = {f.SnapshotFound: found, f.SnapshotSaved: [], f.SnapshotFailed: failed}
+    status = snapshots.status(SimpleNamespace(facts=lambda kind: facts[kind]))  # type: ignore[arg-type]
+    for said in (place.command(), place.command("restore"), place.command("show 1"), *status):
+        assert not set(said) & {"\x1b", "\x07"}
+        assert "\nRemoved" not in said
+
+
+def test_a_link_on_the_way_out_of_the_home(place: Place, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """N11: a folder of the home that is a link is refused, and nothing is written where it leads."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (place.home / FOLDER).parent.symlink_to(elsewhere)
+    store = snapshots.store_of(str(place.home), "default", Options())
+    with pytest.raises(SnapshotError, match="is a link"):
+        store.save(Snapshot("s1"))
+    assert [] == list(elsewhere.iterdir())
 
 
 async def test_the_observer_writes_where_the_session_lives(place: Place) -> None:

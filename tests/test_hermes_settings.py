@@ -181,6 +181,7 @@ def test_a_child_that_has_stopped_has_ended(engines: Engines) -> None:
 def test_turns_that_never_end_are_forgotten(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so many are remembered."""
     monkeypatch.setattr(turns, "MOST", 2)
+    turns._turns.clear()
     engine = engines.started("compressor")
     for at in range(5):
         hooks._turn_opened(turn_id=f"t{at}")

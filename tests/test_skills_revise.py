@@ -14,7 +14,7 @@ from engines.skills.block import Body, bodies_in, render_block, without_block
 from engines.skills.entries import SKILLS_KEY
 from engines.skills.reading import SKILL_KEY, hash_of
 from engines.skills.wording import LOADED, PRUNED, REQUIRED, RULE, sections, superseded, without_sections
-from engines.transcript import check, is_summary, seal, text_of
+from engines.transcript import SUMMARY_KEY, check, is_summary, seal, text_of
 from tests.skill_rows import body_of, load, marker_row, result_text, system, turn, user, work
 
 ALPHA, BETA = body_of("alpha"), body_of("beta")
@@ -255,6 +255,39 @@ def test_the_block_holds_each_active_skill_once() -> None:
     put_back = revise(pruned, scan(before), ["beta"], original=before, room=5_000, block=True)
     bare = [{key: value for key, value in row.items() if not key.startswith("_")} for row in put_back.thaw()]
     assert {"alpha": "pruned", "beta": "available"} == {entry.name: entry.state for entry in scan(bare)}
+
+
+def test_a_block_that_does_not_stay_takes_no_text_with_it() -> None:
+    """Without the block, what stands in one is not there: the row keeps its text, or gets it back, the first time already."""
+    before = Messages.of([user("one"), *load("k1", "alpha"), user("now"), *work("w9")])
+    block = render_block([Body("alpha", "alpha", ALPHA, None, PATH)])
+    for at in (0, 2):  # before the row, and behind it, where the block would be the newest text
+        for rows in (load("k1", "alpha"), marker_row("k1", "alpha")):
+            draft: list[Any] = [*rows, user("now"), *work("w9")]
+            draft.insert(at, {"role": "user", "content": seal(f"Done.\n{block}"), SUMMARY_KEY: True})
+            made = revise(draft, scan(before), ["alpha"], original=before, room=5_000)
+            assert ["available"] == [entry.state for entry in scan(made)]
+            assert before[2] in made
+            assert not any(block in text for text in contents(made))
+            assert made == revise(made, scan(before), ["alpha"], original=before, room=5_000)
+
+
+def test_blank_lines_before_a_block_are_no_news() -> None:
+    """A summary that ends in some is the same after any number of revisions."""
+    before = Messages.of([user("one"), *load("k1", "alpha"), user("now")])
+    draft = [{"role": "user", "content": seal("Done.\n\n"), SUMMARY_KEY: True}, *load("k1", "alpha"), user("now")]
+    made = revise(draft, scan(before), block=True)
+    assert made == revise(made, scan(before), block=True)
+
+
+@pytest.mark.parametrize("size", ["0", ",,,"])
+def test_a_marker_that_names_no_size(size: str) -> None:
+    """It means the version that is known, from the first revision on."""
+    rows = [user("go"), *marker_row("k1", "alpha"), *load("k2", "alpha"), *work("w9")]
+    rows[2] = {**rows[2], "content": f"[skill_view] name=alpha ({size} chars)"}
+    draft = [*rows[:4], {**rows[4], "content": "[Old output cleared]"}, *rows[5:]]
+    made = revise(draft, scan(rows), ["alpha"], original=rows, room=5_000)
+    assert made == revise(made, scan(rows), ["alpha"], original=rows, room=5_000)
 
 
 def test_a_block_is_believed_as_far_as_its_hashes_go() -> None:

@@ -59,8 +59,14 @@ def test_list_show_restore_clear(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert len(out) < 1_300
     id_ = lines[2].split()[1]
     assert "session first" in run(capsys, "restore", id_[:7], *home)[1]
-    assert (0, "removed: 1\n", "") == run(capsys, "clear", "2", *home)
-    assert (0, "removed: 1\n", "") == run(capsys, "clear", "all", *home)
+    code, out, err = run(capsys, "clear", "2", *home)
+    assert (0, ["removed: 1", f"{id_} (session first, 2023-11-14 22:13:20, session_end)"], "") == (
+        code,
+        out.splitlines(),
+        err,
+    )
+    code, out, _ = run(capsys, "clear", "all", *home)
+    assert (0, True, True) == (code, out.startswith("removed: 1\n"), "(session second, " in out)
     assert [] == SnapshotStore(tmp_path / FOLDER).list()
 
 
@@ -80,7 +86,8 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (True, "it is not JSON") == (bad["corrupt"], bad["problem"])
     assert "Mend" in json.loads(run(capsys, "show", "1", *home)[1])["snapshot"]["task_state"]["request"]
     assert "session first" in json.loads(run(capsys, "restore", *home)[1])["text"]
-    assert 2 == json.loads(run(capsys, "clear", "all", *home)[1])["removed"]
+    told = json.loads(run(capsys, "clear", "all", *home)[1])
+    assert (2, {good["id"], "bad"}) == (told["removed"], {one["id"] for one in told["snapshots"]})
 
 
 def test_profiles_have_homes(
@@ -110,6 +117,11 @@ def test_profiles_have_homes(
         (("restore", "zz"), "a number from 1 to 1"),
         (("clear", "zz"), "a number from 1 to 1"),
         (("clear",), "Missing argument"),
+        (("clear", ""), "a number from 1 to 1"),
+        (("clear", "0"), "a number from 1 to 1"),
+        (("show", ""), "a number from 1 to 1"),
+        (("restore", "--tokens", "10"), "give 200 or more"),
+        (("restore", "--tokens", "199"), "give 200 or more"),
         (("list", "--profile", " "), "--profile is empty"),
         (("restore", "--profile", "nobody"), "there is no snapshot of profile nobody"),
         (("frobnicate",), "No such command"),
@@ -143,3 +155,62 @@ def test_corrupt_and_unreachable(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (other / FOLDER).touch()
     code, _, err = run(capsys, "list", "--home", str(other))
     assert (1, True) == (code, "cannot be reached" in err)
+
+
+def test_a_wrong_number_removes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not even where one of the ids begins with it: each of the ten digits begins one here, and the list has fewer."""
+    folder = home_with(tmp_path, "one") / FOLDER
+    (entry,) = SnapshotStore(folder).list()
+    text = entry.path.read_text(encoding="utf-8")
+    for digit in range(4, 10):
+        (folder / f"{digit}{entry.id[1:]}.json").write_text(text, encoding="utf-8")
+    count = len(SnapshotStore(folder).list())
+    for wanted in ("0", "8", "9", "09", "10"):
+        if wanted not in map(str, range(1, count + 1)) and wanted != "09":
+            code, _, err = run(capsys, "clear", wanted, "--home", str(tmp_path))
+            assert (2, True) == (code, f"a number from 1 to {count}" in err)
+    assert count == len(SnapshotStore(folder).list())
+
+
+class Gone:
+    """A stream that nobody reads any more, or on a disk that is full."""
+
+    def __init__(self, error: OSError) -> None:
+        self.error = error
+
+    def write(self, _text: str) -> int:
+        raise self.error
+
+    def flush(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("what", ["list", "show", "restore"])
+@pytest.mark.parametrize("as_json", [(), ("--json",)])
+def test_who_has_read_enough(
+    what: str,
+    as_json: tuple[str, ...],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The reader of a pipe may go: that is no error, and none of snapshots; what the disk refuses is one of the output."""
+    args = (
+        "snapshots",
+        what,
+        *(("1",) if what == "show" else ()),
+        "--home",
+        str(home_with(tmp_path, "first")),
+        *as_json,
+    )
+    monkeypatch.setattr("sys.stdout", Gone(BrokenPipeError(32, "Broken pipe")))
+    assert 0 == main(args)
+    monkeypatch.setattr("sys.stdout", Gone(OSError(28, "No space left on device")))
+    assert 1 == main(args)
+    monkeypatch.undo()
+    err = capsys.readouterr().err
+    assert ("snapshots cannot be reached" in err, "could not be written: No space" in err, err.count("\n")) == (
+        False,
+        True,
+        1,
+    )

@@ -111,6 +111,7 @@ def test_what_is_no_json_is_named() -> None:
         {"args": {"headers": {"Authorization": f"Bearer {SECRET}"}}},
         {"task_state": {"api_key": "hunter2hunter2"}},
         {"password": "correct horse battery"},
+        {"env": [{"name": "DB_PASSWORD", "value": "hunter2hunter2"}, {"key": "api_key", "value": "hunter2hunter2"}]},
         RuntimeError(SECRET),
         [f"raised: token={SECRET}"],
         {f"token={SECRET}": 1},
@@ -708,6 +709,9 @@ def test_what_the_model_is_told() -> None:
             "Mend the build.",
         ):
             assert part in text, (budget, part)
+    for budget in (199, 10, 0, -1):
+        with pytest.raises(ValueError, match="200 or more"):
+            restored(snapshot, budget)
     text = restored(snapshot)
     assert "make 49 → exit 2 [error]" in text
     assert "Finding 49" in text

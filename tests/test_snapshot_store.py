@@ -472,6 +472,36 @@ def test_which_one_is_meant(store: SnapshotStore) -> None:
         chosen(twice, entries[0].id[:3])
 
 
+def test_a_number_that_is_not_on_the_list_means_no_other_snapshot(store: SnapshotStore) -> None:
+    """Digits are a list number: a miscounted one begins nobody's id; six that do are an id's, and the list comes first."""
+    store.save(made(0))
+    (one,) = store.list()
+    named_so = [evolve(one, id=id_) for id_ in ("912345abcdef-x", "2aaaaaaaaaaa-x", "123456789012-x")]
+    assert named_so[1] == chosen(named_so, "2")
+    assert named_so[0] == chosen(named_so, "1")
+    assert named_so[0] == chosen(named_so, "912345")
+    assert named_so[2] == chosen(named_so, "123456789012")
+    assert named_so[2] == chosen(named_so, "1234567890")
+    assert named_so[1] == chosen(named_so, "2aaa")
+    for wanted in ("9", "91", "9123", "91234", "12345", "0", "00", "654321", "-1"):
+        with pytest.raises(UnknownSnapshotError, match="a number from 1 to 3"):
+            chosen(named_so, wanted)
+
+
+@given(
+    st.lists(st.text("0123456789ab", min_size=12, max_size=12), min_size=1, max_size=12, unique=True),
+    st.integers(0, 99_999),
+)
+def test_a_short_number_is_its_place_or_nothing(ids: list[str], number: int) -> None:
+    """Whatever the ids are, fewer than six digits mean that place of the list, or an error that names its range."""
+    entries = [Entry(id_, "s", "compaction", "", Path(id_)) for id_ in ids]
+    if 1 <= number <= len(entries):
+        assert entries[number - 1] == chosen(entries, str(number))
+    else:
+        with pytest.raises(UnknownSnapshotError, match=f"from 1 to {len(entries)} "):
+            chosen(entries, str(number))
+
+
 def test_n13_children_are_not_their_parents(store: SnapshotStore) -> None:
     """N13: a parent and its child that end at once are two snapshots, and the one that is meant is the parent's."""
     store.save(of("s1", lineage={"conversation": "a:1"}))

@@ -28,7 +28,7 @@ from engines.loop.events import (
     SessionStarted,
     UsageRead,
 )
-from engines.snapshotter import Snapshot, SnapshotError, SnapshotStore, snapshotter
+from engines.snapshotter import Snapshot, SnapshotError, SnapshotStore, actor, snapshotter
 
 
 @define
@@ -180,6 +180,24 @@ async def test_before_a_compaction(folder: Path) -> None:
         assert "And now the letters." == second.task_state["request"]
 
 
+async def test_an_answer_comes_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A snapshot of what a compaction may lose waits for the answer, which needs the interpreter, but not for long."""
+    monkeypatch.setattr(actor, "_MEANWHILE", 3_600)
+    rows = [{"role": "user", "content": "Count."}, {"role": "assistant", "content": "The scale is off by 12 grams."}]
+    async with placed(folder) as place:
+        place.begin("s1")
+        place.begin("s2")
+        question = place.me.publish(f.Asked("s1", 1, 1, "x", messages=Messages.of(rows)))
+        place.work("s2")
+        place.loop.feed(SessionEnded("s2", "session_end"))
+        await place.saved("session_end", "s2")
+        assert not place.ds.facts(where(f.SnapshotSaved, sid="s1"))
+        place.me.retract(question)
+        await place.saved("compaction", "s1")
+        mine = next(one for one in place.snapshots() if one.session_id == "host-s1")
+        assert ["The scale is off by 12 grams."] == mine.key_findings
+
+
 async def test_the_messages_that_are_asked_about_count(folder: Path) -> None:
     """In a host lists come only with the question; what they tell is in the snapshot that is written then."""
     async with placed(folder) as place:
@@ -299,6 +317,26 @@ async def test_n12_a_disk_that_fails(folder: Path, caplog: pytest.LogCaptureFixt
         await place.saved("session_end")
         assert () == place.ds.facts(f.SnapshotFailed)
         assert "sk-test" not in place.snapshots()[0].task_state["request"]
+
+
+async def test_a_clock_that_was_ahead(folder: Path) -> None:
+    """If all that is kept is of later by what it says, the new one is not kept, and nobody is told that it was saved."""
+    store = SnapshotStore(folder, keep=2)
+    for second in range(2):
+        store.save(Snapshot("ahead", timestamp=4_000_000_000 + second))
+    async with placed(folder, store_for=lambda _session: store) as place:
+        place.begin()
+        place.work()
+        place.loop.feed(SessionEnded("s1"))
+        await place.until(lambda: place.ds.facts(f.SnapshotFailed))
+        assert "the clock" in place.ds.facts(f.SnapshotFailed)[0].error
+        assert () == place.ds.facts(f.SnapshotSaved)
+        assert ["ahead", "ahead"] == [one.session_id for one in place.snapshots()]
+        store.clear()
+        place.begin("s2")
+        place.work("s2")
+        place.loop.feed(SessionEnded("s2"))
+        await place.saved("session_end", "s2")
 
 
 @pytest.mark.parametrize("where_", ["store", "lineage", "fact"])

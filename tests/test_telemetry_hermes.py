@@ -201,6 +201,12 @@ def test_logs_of_a_conversation(tmp_path: Path, caplog: pytest.LogCaptureFixture
     for _ in range(2):
         assert 1 == len(telemetry._logs(session, Options(brain=str(tmp_path / "none"))))
     assert 1 == sum("holds no portable brain" in record.message for record in caplog.records)
+    (tmp_path / "late").mkdir()
+    (late,) = telemetry._logs(Session("s3", home=str(tmp_path / "late")), Options())
+    (tmp_path / "late").rmdir()
+    with pytest.raises(OSError, match="not there"):
+        late.append({"action": "a"})  # the home has gone since, and stays so
+    assert not (tmp_path / "late").exists()
     telemetry._reviews.add("s2")
     try:
         assert [] == telemetry._logs(Session("s2", home=str(tmp_path)), Options())
@@ -231,8 +237,10 @@ def test_exporting_is_off_and_costs_the_exporter_where_it_fails(
     assert (tmp_path / "dataspace" / "telemetry" / "otel").is_dir()
     for provider in files._providers:  # type: ignore[union-attr]
         provider.shutdown()
-    monkeypatch.setattr(telemetry, "home", lambda: Path("/dev/null"))
-    assert telemetry._exporter(Options(otel="files")) is None
+    for gone in (Path("/dev/null"), tmp_path / "gone"):
+        monkeypatch.setattr(telemetry, "home", lambda gone=gone: gone)
+        assert telemetry._exporter(Options(otel="files")) is None
+    assert not (tmp_path / "gone").exists()
 
 
 def test_the_engine_behind_the_adapter(engines: Engines, tmp_path: Path) -> None:

@@ -126,6 +126,40 @@ def test_a_malformed_payload_is_one_explicit_failure(path: Path, payload: Any) -
     assert KEYS == set(entry)
 
 
+class Unspeakable:
+    """What cannot be shown in any way."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("not to be shown")
+
+
+def _deep(levels: int) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for _ in range(levels):
+        made = {"a": made}
+    return made
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"action": "a", "more": _deep(50_000)}, {"action": "a", "detail": _deep(50_000)}, {"tool_name": "t", "args": _deep(50_000)},
+        {"action": "a", "importance": 10**400}, '{"action": "a", "pain_score": 1' + "0" * 400 + "}", {"action": "a", "more": 10**9_000},
+        {"action": "a", "more": Unspeakable()}, {"action": "a", "detail": [Unspeakable()]}, Unspeakable(),
+        {"tool_name": "t", "tool_response": {"a": Unspeakable()}},
+    ],
+)  # fmt: skip
+def test_what_cannot_even_be_walked_is_an_entry_too(path: Path, payload: Any) -> None:
+    """Neither depth, nor numbers without end, nor objects that raise keep an entry from being written, or the next one."""
+    log = EpisodicLog(path)
+    log.append(payload)
+    log.append({"action": "next"})
+    first, after = lines(path)
+    assert {MALFORMED, "t", "a"} >= {first["action"]}
+    assert len(first["detail"]) <= 500
+    assert "next" == after["action"]
+
+
 def test_a_malformed_payload_shows_no_secret() -> None:
     """What is shown of it has been through the redactor, also where that makes it longer."""
     assert "sk-abcdefghijkl" not in malformed("{" + "sk-abcdefghijkl " * 40)["detail"]
@@ -247,6 +281,27 @@ def test_secrets_are_taken_out_before_anything_is_cut(path: Path) -> None:
     assert "[redacted]" in text
 
 
+def test_beside_a_telling_name_any_value_is_a_secret(path: Path) -> None:
+    """Also a short one and one deep inside, under names that the schema does not have; and in a name itself."""
+    key = "sk-" + "a1B2" * 12
+    told = {"password": "hunter2", "env": {"DB_PASSWORD": 'pa"ss9', "PATH": "/usr/bin"}, key: 1, "deep": {key: "x"}}
+    entry = EpisodicLog(path).append({"action": "a", **told})
+    text = json.dumps(entry)
+    assert not any(secret in text for secret in ("hunter2", "ss9", "a1B2"))
+    assert "/usr/bin" == entry["env"]["PATH"]
+
+
+def test_no_part_of_a_tool_call_carries_a_secret() -> None:
+    """Neither the name of a tool nor the end of a key whose beginning was left out."""
+    key = "sk-" + "a1B2" * 12
+    assert "a1B2" not in json.dumps(tool_entry(f"x {key}", "", "ok", ""))
+    block = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *["MIIEabcd" * 8] * 90, "-----END RSA PRIVATE KEY-----"])
+    entry = tool_entry("t", "", "error", shortened(f"{'z' * 2_400}{block} and then it failed"))
+    assert "MIIE" not in json.dumps(entry)
+    assert entry["detail"].endswith("and then it failed")
+    assert 200 >= len(tool_entry("t" * 9_000, "", "ok", "")["skill"])
+
+
 def test_a_redactor_of_ones_own(path: Path) -> None:
     """A host's own takes the place of ours."""
     log = EpisodicLog(path, redact=lambda texts: [text.replace("Robin", "R.") for text in texts])
@@ -293,6 +348,15 @@ def test_odd_timestamps_of_others_do_no_harm(path: Path, last: Any) -> None:
         NOON.isoformat(timespec="microseconds")
         == EpisodicLog(path, clock=lambda: NOON).append({"action": "a"})["timestamp"]
     )
+
+
+@pytest.mark.parametrize("ahead", ["9999-12-31T23:59:59.999999+00:00", "2199-01-01T00:00:00+00:00"])
+def test_an_entry_from_the_future_drags_nothing_after_it(path: Path, ahead: str) -> None:
+    """What somebody says will happen is stamped with the time of writing, and so is what comes next."""
+    log = EpisodicLog(path, clock=lambda: NOON)
+    for told in ({"timestamp": ahead}, {}):
+        stamp = log.append({"action": "a", **told})["timestamp"]
+        assert datetime.fromisoformat(stamp) - NOON < timedelta(seconds=1)
 
 
 def test_an_odd_timestamp_of_an_entry_is_replaced(path: Path) -> None:
@@ -372,6 +436,53 @@ def test_where_logs_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert [local_log(home) for home in homes[1:]] == logs_in(tmp_path)
 
 
+def test_only_the_owner_can_look(tmp_path: Path) -> None:
+    """Whatever the umask leaves to others, the file and the folders that are made for it leave them nothing."""
+    old = os.umask(0o022)
+    try:
+        log = EpisodicLog(local_log(tmp_path))
+        log.append({"action": "a"})
+    finally:
+        os.umask(old)
+    made = (log.path, log.path.parent, log.path.parent.parent)
+    assert [0o600, 0o700, 0o700] == [path.stat().st_mode & 0o777 for path in made]
+
+
+def test_a_home_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
+    """With a root nothing is made unless that is there; what is to be written waits for whoever tries again."""
+    home = tmp_path / "home"
+    log = EpisodicLog(local_log(home), root=home)
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            log.append({"action": "a"})
+        assert not home.exists()
+    home.mkdir()
+    assert [log.append({"action": "b"})] == lines(log.path)
+
+
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
+    """In place of a log it holds nothing."""
+    os.mkfifo(tmp_path / "log")
+    assert b"" == read_whole(tmp_path / "log")
+
+
+def test_a_line_without_end_is_not_read_whole(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for the latest timestamp, at most so much of a file is read; the entry goes behind it all the same."""
+    read: list[int] = []
+    pread = os.pread
+
+    def counted(fd: int, size: int, at: int) -> bytes:
+        read.append(size)
+        return pread(fd, size, at)
+
+    path.parent.mkdir()
+    path.write_bytes(b"x" * 20_000_000)
+    monkeypatch.setattr(os, "pread", counted)
+    EpisodicLog(path).append({"action": "a"})
+    assert 5_000_000 > sum(read)
+    assert "a" == json.loads(path.read_bytes().splitlines()[-1])["action"]
+
+
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     """An `OSError` for who appends; how far it came and why for who wants to go on."""
     log = EpisodicLog(tmp_path)  # a directory
@@ -434,7 +545,7 @@ def test_a_file_that_goes_while_one_waits_for_its_lock(path: Path, monkeypatch: 
 def test_a_file_that_is_replaced_for_ever_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an error, rather than to try for ever."""
     monkeypatch.setattr("engines.telemetry.locked.fcntl.flock", lambda _fd, _operation: path.unlink())
-    monkeypatch.setattr("engines.telemetry.locked._TRIES", 3)
+    monkeypatch.setattr("engines.telemetry.locked._PATIENCE", 0.05)
     with pytest.raises(OSError, match="again and again"):
         EpisodicLog(path).append({"action": "a"})
 

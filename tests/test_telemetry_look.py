@@ -179,6 +179,61 @@ def test_whatever_is_in_a_log_it_can_be_looked_at(value: Any) -> None:
         assert page(entries, made=NOON).startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize(
+    "detail",
+    [
+        '{"before": Infinity, "after": NaN, "seconds": NaN}', '{"before": 1e999, "prompt": 1e308, "dropped": -1e308}',
+        '{"before": 1' + "0" * 400 + ', "prompt": 1' + "0" * 400 + ', "turns": 1' + "0" * 4_000 + "}",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("skill", "action"),
+    [
+        ("context", "usage"), ("context", "compaction by x"), ("context", "compaction failed"),
+        ("session", "session:ended"), ("telemetry", "telemetry:dropped"),
+    ],
+)  # fmt: skip
+def test_numbers_that_nobody_has_counted(tmp_path: Path, command: Out, skill: str, action: str, detail: str) -> None:
+    """What another tool has written as a figure and is none counts as nothing, and what is shown is strict JSON."""
+    log = tmp_path / "log"
+    told = {"skill": skill, "action": action, "detail": detail, "pain_score": 1e308, "importance": 1e308}
+    told |= {"result": "failure", "evidence_ids": [] if skill == "telemetry" else ["s"], "reflection": "went wrong"}
+    log.write_text(f"{json.dumps(told)}\n" * 2, encoding="utf-8")
+    for args in (["summary", "--json"], ["cluster", "--json"], ["report", "--out", str(tmp_path / "page.html")]):
+        code, out, err = command(*args, "--log", str(log))
+        assert (0, "") == (code, err)
+        assert "NaN" not in out
+        assert "Infinity" not in out
+    told_of = json.loads(command("summary", "--json", "--log", str(log))[1])["profiles"]["default"]
+    assert all(-(10**16) < value < 10**16 for value in told_of.values())
+
+
+def test_halves_of_letters_and_markup_in_a_log(tmp_path: Path, command: Out) -> None:
+    """The page is written whatever the log holds, without markup of others; a terminal gets no controls."""
+    log = tmp_path / "log"
+    nasty = "<script>alert(1)</script>\"'><img src=x onerror=y>\ud800\x1b]0;x\x07"
+    entries = [
+        {**usage(50), "evidence_ids": [nasty]},
+        {
+            **compaction(90, 10),
+            "action": f"compaction by {nasty}",
+            "detail": json.dumps({"by": nasty, "before": 9, "after": 1}),
+        },
+        *[{"skill": nasty, "action": nasty, "reflection": nasty, "result": "failure"}] * 2,
+    ]
+    log.write_text(
+        "".join(json.dumps({**one, "source": {"profile": nasty}}) + "\n" for one in entries), encoding="utf-8"
+    )
+    code, _, _ = command("report", "--out", str(tmp_path / "page.html"), "--log", str(log))
+    made = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 0 == code
+    assert not re.search("<script|<img", made)
+    for args in (["tail"], ["summary"], ["cluster", "--per-profile"]):
+        code, out, _ = command(*args, "--log", str(log))
+        assert 0 == code
+        assert not set(out) & {"\x1b", "\x07"}
+
+
 # -- which entries ----------------------------------------------------------------------------------------------------
 
 

@@ -130,6 +130,30 @@ def test_content_goes_along_if_it_is_asked_for() -> None:
     stage.meters.shutdown()
 
 
+def test_content_goes_without_secrets_and_within_bounds() -> None:
+    """In each attribute that holds what was said; halves of letters, which no exporter can spell, are escaped."""
+    stage = Stage(content=True)
+    stage.host.send(f.TurnStarted("s1", "t1", text="API_KEY=sk-abcdefghijkl12 \ud800"))
+    result = "Authorization: Bearer abcdefgh1234 " + "x" * 1_000_000
+    stage.host.send(f.ToolCalled("s1", "c1", "x", args='{"password": "hunter2"}', result=result))
+    stage.host.send(f.TurnEnded("s1", "t1", text="token=abcdefgh1234"))
+    text = "".join(span.to_json() for span in stage.spans())
+    assert not any(secret in text for secret in ("sk-abc", "hunter2", "abcdefgh1234"))
+    assert "[redacted]" in text
+    assert 300_000 > len(text)
+    text.encode("utf-8")
+    stage.meters.shutdown()
+
+
+def test_what_cannot_be_exported_takes_nothing_else_with_it(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """A fact that the SDK cannot take is logged; those before and after it are exported."""
+    for call, seconds in (("c1", 0.1), ("c2", float("inf")), ("c3", 0.1)):
+        stage.otel.appeared(f.ToolCalled("s1", call, "x", seconds=seconds), stage.now, "fin")
+    assert ["c1", "c3"] == [(span.attributes or {})["gen_ai.tool.call.id"] for span in stage.spans()]
+    assert "could not be exported" in caplog.text
+    assert 0 == stage.otel.statistics().lost
+
+
 def test_t09_parallel_calls_of_one_tool(stage: Stage) -> None:
     """T09: two calls of one tool in one batch are two spans, told apart by their ids."""
     stage.host.send(f.TurnStarted("s1", "t1"))
@@ -266,6 +290,8 @@ def test_files_for_people_without_a_collector(tmp_path: Path) -> None:
     (span,) = json.loads(traces)["resourceSpans"][0]["scopeSpans"][0]["spans"]
     assert "execute_tool x" == span["name"]
     assert "gen_ai.client.token.usage" in metrics
+    modes = [path.stat().st_mode & 0o077 for path in ((tmp_path / "otel"), *(tmp_path / "otel").iterdir())]
+    assert [0, 0, 0] == modes
     for provider in otel._providers:
         provider.shutdown()  # type: ignore[attr-defined]
 

@@ -11,7 +11,7 @@ import click
 from attrs import evolve
 
 from .belongings import belongings
-from .errors import BadInput
+from .errors import BadInput, ReaderGone
 from .kinds import KINDS
 from .options import seconds, tokens
 from .output import check_target
@@ -45,7 +45,18 @@ _DEMO_KEPT = (
 )
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+class _Command(click.Group):
+    """The group of all subcommands; `click` by itself would make a failure of a pipe whose reader has gone."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run what was asked for; raises `ReaderGone`."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderGone from None
+
+
+@click.group(cls=_Command, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version("hermes-dataspace"), prog_name="hermes-dataspace")
 @click.pass_context
 def command(context: click.Context) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-__all__ = ["BadInput", "CommandError", "Interrupted", "RunFailed"]
+__all__ = ["BadInput", "CommandError", "Interrupted", "ReaderGone", "RunFailed"]
 
 
 class CommandError(Exception):
@@ -31,6 +31,12 @@ class BadInput(CommandError):
 
 class RunFailed(CommandError):
     """The input was good and the run was not."""
+
+
+class ReaderGone(CommandError):
+    """Whoever was reading has seen enough: nothing went wrong, and there is nobody to say anything to."""
+
+    exit_code = 0
 
 
 class Interrupted(CommandError):

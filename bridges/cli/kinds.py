@@ -9,13 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from inspect import Parameter, signature
 from pathlib import Path
 
 import trio
 
 from engines.facts import Session
 from engines.loop.policy import kind_of
+from engines.named import is_named, maker
 
 from .errors import BadInput
 
@@ -98,24 +98,17 @@ def boot_of(engine: str, kinds: Kinds) -> Boot:
 
 def with_own(kinds: Kinds, engines: Iterable[str]) -> Kinds:
     """`kinds`, and those among `engines` that are somebody's own; raises `BadInput` where one cannot be had."""
-    own = {kind_of(name) for name in engines if ":" in name} - kinds.keys()
+    own = {kind_of(name) for name in engines if is_named(name)} - kinds.keys()
     return {**kinds, **{kind: _own(kind) for kind in sorted(own)}} if own else kinds
 
 
 def _own(kind: str) -> Callable[[], Boot]:
-    module, _, attribute = kind.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found = getattr(import_module(module), attribute)
-        wanted = [
-            p
-            for p in signature(found).parameters.values()
-            if p.default is p.empty and p.kind is not Parameter.VAR_KEYWORD
-        ]
+        return maker(kind)
     except Exception as error:  # noqa: BLE001 - importing somebody's module can raise anything
         raise BadInput(
             f"the engine {kind!r} cannot be loaded ({type(error).__name__}: {error}); correct its name or module"
         ) from None
-    return (lambda: found) if wanted else found

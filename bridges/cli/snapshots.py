@@ -12,7 +12,7 @@ import click
 from attrs import frozen
 
 from engines.snapshotter import FOLDER, Entry, SnapshotError, SnapshotStore, restored
-from engines.snapshotter.telling import DEFAULT_TOKENS, chosen, line_of, resumable, shown
+from engines.snapshotter.telling import DEFAULT_TOKENS, LEAST_TOKENS, chosen, line_of, named, resumable, shown
 from engines.telemetry import resolve_profile
 
 from .enabling import hermes_home
@@ -36,27 +36,27 @@ class _Place:
     store: SnapshotStore
     as_json: bool
 
-    def say(self, text: str, /, **told: Any) -> int:
-        """Print a text, or with --json what is told, and where that is."""
+    def said(self, text: str, /, **told: Any) -> list[str]:
+        """The lines to be printed: those of a text, or with --json what is told, and where that is."""
         if self.as_json:
             where = {"profile": self.store.profile, "directory": str(self.store.directory)}
-            click.echo(ascii_json({**where, **told}))
-        else:
-            for line in text.splitlines():
-                click.echo(clean(line))
-        return 0
+            return [ascii_json({**where, **told})]
+        return [clean(line) for line in text.splitlines()]
 
     def meant(self, wanted: str | None) -> Entry:
         """The snapshot that is meant: a list number, the beginning of an id, or the newest.  Raises `BadInput`."""
         entries = self.store.list()
-        found = chosen(entries, wanted) if wanted else resumable(entries)
+        found = resumable(entries) if wanted is None or not entries else chosen(entries, wanted)
         if found is None:
             raise BadInput(f"there is no snapshot of profile {self.store.profile} in {self.store.directory}")
         return found
 
 
-def _placed(command: Callable[..., int]) -> Callable[..., int]:
-    """The options that say whose snapshots are meant, and what goes wrong as an error of the command."""
+def _placed(command: Callable[..., list[str]]) -> Callable[..., int]:
+    """The options that say whose snapshots are meant, and what goes wrong with these as an error of the command.
+
+    Lines are printed here, after that: what the terminal or the next program in a pipe does is no fault of snapshots.
+    """
 
     @click.option("--home", metavar="DIR", help="The home they are in.  [default: HERMES_HOME, else ~/.hermes]")
     @click.option("--profile", metavar="NAME", help="The profile they are of.  [default: that of the home]")
@@ -64,53 +64,74 @@ def _placed(command: Callable[..., int]) -> Callable[..., int]:
     @wraps(command)
     def placed(home: str | None, profile: str | None, as_json: bool, **more: Any) -> int:
         try:
-            return command(place=_Place(_store(home, profile), as_json), **more)
+            lines = command(place=_Place(_store(home, profile), as_json), **more)
         except SnapshotError as error:
             raise BadInput(str(error)) from None
         except OSError as error:
             raise RunFailed(f"the snapshots cannot be reached: {reason_of(error)}") from None
+        for line in lines:
+            click.echo(line)
+        return 0
 
     return placed
 
 
 @snapshots_command.command("list")
 @_placed
-def list_command(place: _Place) -> int:
+def list_command(place: _Place) -> list[str]:
     """List them, the newest first; one that cannot be read is marked [CORRUPT]."""
     entries = place.store.list()
     lines = [line_of(entry, number) for number, entry in enumerate(entries, 1)]
     head = f"profile {place.store.profile}, {place.store.directory}"
-    return place.say("\n".join([f"{head}: {len(entries)}", *lines]), snapshots=[_told(entry) for entry in entries])
+    return place.said("\n".join([f"{head}: {len(entries)}", *lines]), snapshots=[_told(entry) for entry in entries])
 
 
 @snapshots_command.command("show")
 @click.argument("id_", metavar="ID")
 @_placed
-def show_command(id_: str, place: _Place) -> int:
+def show_command(id_: str, place: _Place) -> list[str]:
     """Show one whole; ID is a number of the list, or the beginning of an id."""
     entry = place.meant(id_)
     snapshot = place.store.load(entry.id)
-    return place.say(f"{entry.path}\n{shown(snapshot)}", id=entry.id, path=str(entry.path), snapshot=snapshot.as_json())
+    return place.said(
+        f"{entry.path}\n{shown(snapshot)}", id=entry.id, path=str(entry.path), snapshot=snapshot.as_json()
+    )
 
 
 @snapshots_command.command("restore")
 @click.argument("id_", metavar="[ID]", required=False)
-@click.option("--tokens", "most", type=tokens, default=DEFAULT_TOKENS, metavar="N", show_default=True, help="At most.")
+@click.option(
+    "--tokens",
+    "most",
+    type=tokens,
+    default=DEFAULT_TOKENS,
+    metavar="N",
+    show_default=True,
+    help="At most; 200 or more.",
+)
 @_placed
-def restore_command(id_: str | None, most: int, place: _Place) -> int:
+def restore_command(id_: str | None, most: int, place: _Place) -> list[str]:
     """Print what a model is told of one, to be given to a session; without an ID that of the newest."""
+    if most < LEAST_TOKENS:
+        raise BadInput(f"--tokens {most} is too little for any snapshot; give {LEAST_TOKENS} or more")
     entry = place.meant(id_)
     text = restored(place.store.load(entry.id), most)
-    return place.say(text, id=entry.id, path=str(entry.path), text=text)
+    return place.said(text, id=entry.id, path=str(entry.path), text=text)
 
 
 @snapshots_command.command("clear")
 @click.argument("id_", metavar="ID|all")
 @_placed
-def clear_command(id_: str, place: _Place) -> int:
+def clear_command(id_: str, place: _Place) -> list[str]:
     """Remove one, or all of the profile."""
-    removed = place.store.clear() if id_ == "all" else place.store.clear(place.meant(id_).id)
-    return place.say(f"removed: {removed}", removed=removed)
+    meant = place.store.list() if id_ == "all" else [place.meant(id_)]
+    removed = place.store.clear() if id_ == "all" else place.store.clear(meant[0].id)
+    gone = [entry for entry in meant if not os.path.lexists(entry.path)]
+    return place.said(
+        "\n".join([f"removed: {removed}", *map(named, gone)]),
+        removed=removed,
+        snapshots=[_told(entry) for entry in gone],
+    )
 
 
 def _store(home: str | None, profile: str | None) -> SnapshotStore:

@@ -39,7 +39,9 @@ def page(entries: Sequence[Past], *, bad: int = 0, made: datetime) -> str:
         parts += _profiles(told)
     parts += _courses(entries)
     parts += _lessons(lessons(entries, per_profile=True)[:_LESSONS])
-    body = "\n".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")  # halves of letters, as JSON can hold them
+    body = (
+        "\n".join(parts).encode("utf-8", "backslashreplace").decode("utf-8")
+    )  # halves of letters, as JSON can hold them
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Telemetry</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

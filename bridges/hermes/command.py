@@ -19,6 +19,8 @@ from .observers import observer
 from .runtime import Runtime, running
 
 if TYPE_CHECKING:
+    from .cell import Cell
+    from .desk import Desk
     from .seat import Seat
 
 __all__ = ["answer", "register_command"]
@@ -117,7 +119,9 @@ def _plug(runtime: Runtime, name: str) -> str:
         return NOBODY
     if all(name in seat.kinds for seat in found):
         return f"{name} is plugged in already."
-    return _engaged(found, f"{name} serves now", lambda kinds: (*kinds, *(() if name in kinds else (name,))), name)
+    return _engaged(
+        runtime, found, f"{name} serves now", lambda kinds: (*kinds, *(() if name in kinds else (name,))), name
+    )
 
 
 def _unplug(runtime: Runtime, name: str) -> str:
@@ -126,7 +130,7 @@ def _unplug(runtime: Runtime, name: str) -> str:
     found = [seat for seat in _live() if name in seat.kinds]
     if not found:
         return _not_there(name)
-    return _engaged(found, f"{name} is unplugged", lambda kinds: tuple(kind for kind in kinds if kind != name))
+    return _engaged(runtime, found, f"{name} is unplugged", lambda kinds: tuple(kind for kind in kinds if kind != name))
 
 
 def _swap(runtime: Runtime, old: str, new: str) -> str:
@@ -141,14 +145,18 @@ def _swap(runtime: Runtime, old: str, new: str) -> str:
     def swapped(kinds: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(new if kind == old else kind for kind in kinds))
 
-    return _engaged(found, f"{new} serves now, {old} is unplugged", swapped, new)
+    return _engaged(runtime, found, f"{new} serves now, {old} is unplugged", swapped, new)
 
 
 _ACTS: dict[str, Callable[..., str]] = {"plug": _plug, "unplug": _unplug, "swap": _swap}
 
 
 def _engaged(
-    found: list[Seat], done: str, change: Callable[[tuple[str, ...]], tuple[str, ...]], new: str | None = None
+    runtime: Runtime,
+    found: list[Seat],
+    done: str,
+    change: Callable[[tuple[str, ...]], tuple[str, ...]],
+    new: str | None = None,
 ) -> str:
     """Change the compressors of these agents, and wait a while until it is so."""
     events = []
@@ -158,8 +166,15 @@ def _engaged(
             return f"There is no engine {new!r} to be had; the log says why. It is as it was."
     if not all(event.wait(SECONDS) for event in events):
         return f"{new or 'It'} does not serve yet; until it does, those that were there go on."
-    order = ", ".join(found[0].kinds) or "nobody: nothing is compacted"
+    order = ", ".join(runtime.ask(_asked, found[0].cell, seconds=SECONDS)) or "nobody: nothing is compacted"
     return f"{done}. Asked in this order: {order}."
+
+
+def _asked(_desk: Desk, cell: Cell) -> list[str]:
+    """Who is asked from now on, the engines of observers among them."""
+    from .shown import asked  # noqa: PLC0415 - as in _answer
+
+    return asked(cell)
 
 
 def _watched(runtime: Runtime, name: str, *, wanted: bool) -> str:

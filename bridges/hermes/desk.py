@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from attrs import evolve
+
 from dataspace import Facet
 from engines.facts import Serving
 from engines.loop import Policy
@@ -34,6 +36,7 @@ class Desk(Loop):
         super().__init__(me, Policy(owned=False), clock=time.monotonic)
         self._cells: dict[str, Cell] = {}
         self.plugs = Plugs(me)
+        self._heard: dict[Serving, Serving] = {}  # what serves one conversation only, though it says for all
         self.crew = Crew(me)
         self.at_once: Callable[..., None] | None = None
         """Has `fn(desk, *args)` called as soon as this thread has done what it does now; set by who runs it."""
@@ -114,10 +117,14 @@ class Desk(Loop):
                 self._draw(cell)
 
     def _began(self, serving: Serving) -> None:
+        sid = self.plugs.sid_of(serving)
+        if sid != serving.sid:
+            serving = self._heard[serving] = evolve(serving, sid=sid)
         super()._began(serving)
         self._chosen(serving)
 
     def _ceased(self, serving: Serving) -> None:
+        serving = self._heard.pop(serving, serving)
         super()._ceased(serving)
         self._chosen(serving)
 

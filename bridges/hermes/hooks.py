@@ -194,8 +194,10 @@ def _request(
 def _aides(turn_id: str) -> Any:
     """What answers at once in that turn, if it goes on in the conversation it began in."""
     turn = turn_of(turn_id)
-    seat = None if turn is None else turn.seat
-    return seat.aides if turn is not None and seat is not None and seat.cell is turn.cell else None
+    if turn is None:
+        return None
+    seat = turn.seat
+    return seat.aides if seat is not None and seat.cell is turn.cell else None
 
 
 # -- sessions ---------------------------------------------------------------------------------------------------------

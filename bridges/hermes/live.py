@@ -221,6 +221,7 @@ class Live(Sessions):
     def _forget_others(self) -> None:
         """Who has been stopped is told nothing more; until then it is in charge as it was."""
         self.hosted = {kind: one for kind, one in self.hosted.items() if kind in self.kinds}
+        self.native = {kind: one for kind, one in self.native.items() if kind in self.kinds}
 
     def _model(self) -> dict[str, Any]:
         """What the host would tell an engine of the model."""

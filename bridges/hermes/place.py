@@ -28,7 +28,7 @@ from .hosted import Hosted, without_secrets
 from .own import Own
 from .runtime import Runtime, current_runtime
 from .settings import Settings, host_config, read_settings
-from .third import EngineNotFoundError, third_party
+from .third import EngineNotFoundError, Native, third_party
 from .wording import compressor, host_wording
 
 __all__ = ["Offer", "Place", "rules"]
@@ -58,6 +58,7 @@ class Place:
         self.config: Mapping[str, Any] = {}  # of the host, as it was read last
         self.kinds: tuple[str, ...] = ()
         self.hosted: dict[str, Hosted] = {}
+        self.native: dict[str, Native] = {}  # engines of the dataspace that somebody else has written
         self.cell: Cell | None = None
         self.aides: Aides | None = None
         self.runtime: Runtime | None = None
@@ -152,8 +153,12 @@ class Place:
                 window = {"context_length": self.own.values["context_length"] or SOME_WINDOW}
                 self.hosted[kind] = host_compressor.builtin(config, {**window, **told})
             else:
-                hosted = self.hosted[kind] = third_party(kind, self.settings.patience)
-                hosted.lifecycle("update_model", **told)
+                engine = third_party(kind, self.settings.patience)
+                if isinstance(engine, Native):
+                    self.native[kind] = engine
+                else:
+                    self.hosted[kind] = engine
+                    engine.lifecycle("update_model", **told)
         except EngineNotFoundError as error:
             log.warning("%s", error)
             return False
@@ -223,11 +228,13 @@ class Place:
         """The boot functions of these compressors for a conversation, by actor name."""
         made: dict[str, Callable[[Facet], object]] = {}
         for kind in kinds:
-            hosted = self.hosted.get(kind)
-            if hosted is None:
-                made[cell.names[kind]] = compressor(cell.sid, host_wording())
-            else:
+            hosted, native = self.hosted.get(kind), self.native.get(kind)
+            if hosted is not None:
                 made[cell.names[kind]] = hosted.boot(cell.sid, self.settings.deadline)
+            elif native is not None:
+                made[cell.names[kind]] = native.boot
+            else:
+                made[cell.names[kind]] = compressor(cell.sid, host_wording())
         return made
 
     def _show(self, cell: Cell, runtime: Runtime | None) -> None:

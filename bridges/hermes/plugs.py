@@ -23,6 +23,7 @@ class _Plugged:
     """What is plugged in for a conversation; while it is being changed: who is waited for, who is to go, who is to hear."""
 
     facets: dict[str, Facet] = field(factory=dict)
+    names: set[str] = field(factory=set)  # of all that were ever in it
     missing: set[str] = field(factory=set)
     leaving: list[str] = field(factory=list)
     told: list[Callable[[], object]] = field(factory=list)
@@ -35,11 +36,19 @@ class Plugs:
     def __init__(self, me: Facet) -> None:
         self._me = me
         self._all: dict[str, _Plugged] = {}
+        self._for: dict[str, str] = {}
+
+    def sid_of(self, serving: Serving) -> str | None:
+        """For which conversation an engine serves: one that is plugged in for a single one serves that one only.
+
+        Somebody's boot function calls `serve` for everybody; here each conversation has an engine of its own.
+        """
+        return self._for.get(serving.engine, serving.sid)
 
     def begin(self, sid: str, boots: Mapping[str, Boot]) -> None:
         """The first engines of a conversation."""
         self._all[sid] = _Plugged()
-        self._plug(self._all[sid], boots)
+        self._plug(sid, boots)
 
     def end(self, sid: str) -> None:
         """Stop all that was plugged in for a conversation."""
@@ -49,6 +58,8 @@ class Plugs:
         self._unwatch(plugged)
         for facet in plugged.facets.values():
             facet.stop()
+        for name in plugged.names:
+            del self._for[name]
 
     def change(self, sid: str, come: Mapping[str, Boot], gone: tuple[str, ...], done: Callable[[], object]) -> None:
         """Plug in the engines `come`, as compressors; once they serve, stop `gone` and call `done`.
@@ -69,13 +80,16 @@ class Plugs:
             plugged.watch = self._me.observe(
                 where(Serving, role="compressor"), appeared=lambda serving: self._serves(plugged, serving)
             )
-        self._plug(plugged, come)
+        self._plug(sid, come)
         self._settle(plugged)
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _plug(self, plugged: _Plugged, boots: Mapping[str, Boot]) -> None:
+    def _plug(self, sid: str, boots: Mapping[str, Boot]) -> None:
+        plugged = self._all[sid]
         for name, boot in boots.items():
+            plugged.names.add(name)
+            self._for[name] = sid
             plugged.facets[name] = self._me.spawn(supervised(boot, name=name), name=f"supervisor of {name}")
 
     def _serves(self, plugged: _Plugged, serving: Serving) -> None:

@@ -21,7 +21,7 @@ from .observers import observer
 if TYPE_CHECKING:
     from .desk import Desk
 
-__all__ = ["SHOWN", "engines", "facts", "skills", "status", "table"]
+__all__ = ["SHOWN", "asked", "engines", "facts", "skills", "status", "table"]
 
 WIDTH, MOST = 240, 40  # characters of a line, lines of facts
 CLASSES = {
@@ -62,7 +62,8 @@ def engines(desk: Desk, _text: str = "", *, shared: bool = False) -> str:
             *(["at work"] if any(engine == one.engine for engine, _sid in busy) else []),
             *([_many(crashes[one.engine], "crash", "crashes")] if crashes[one.engine] else []),
         ]
-        name, whom = (kind_of(one.engine), "one each") if shared and one.sid else (one.engine, one.sid or "all")
+        sid = desk.plugs.sid_of(one)
+        name, whom = (kind_of(one.engine), "one each") if shared and sid else (one.engine, sid or "all")
         serving[(name, one.role, whom, ", ".join(notes))] += 1
     rows = [(*row[:3], row[3] if count == 1 else f"{count} of them") for row, count in serving.items()]
     rows += [(name, "", "", f"gave up after {_many(one.crashes, 'crash', 'crashes')}") for name, one in gone.items()]
@@ -113,6 +114,19 @@ SHOWN: dict[str, Callable[..., str]] = {"status": status, "engines": engines, "f
 """Each by the word for it."""
 
 
+def asked(cell: Cell, *, charge: bool = False) -> list[str]:
+    """Who is asked for a compaction, in this order: the kinds that are configured, and whoever else serves.
+
+    An observer whose engine serves as a compressor is asked too, after those; `charge`: who is in charge is marked.
+    """
+    ours = {cell.names[kind]: kind for kind in cell.kinds}
+    others = {
+        name: f"{kind_of(name)} (not in the list of engines)" for name in cell.engines.compressors if name not in ours
+    }
+    mark = " (in charge)" if charge else ""
+    return [f"{said}{mark}" if name == cell.first else said for name, said in {**ours, **others}.items()]
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Columns, as wide as they have to be."""
     lines = [tuple(head), *map(tuple, rows)]
@@ -136,8 +150,7 @@ def _conversation(cell: Cell) -> list[str]:
         ("parent", session.parent),
     ]
     head = f"{cell.sid} ({session.state}): {', '.join(f'{name} {value}' for name, value in about if value)}"
-    kinds = [f"{kind} (in charge)" if cell.names[kind] == cell.first else kind for kind in cell.kinds]
-    lines = [head, f"  compressors: {', '.join(kinds) or 'none'}", f"  {_pressure(state)}"]
+    lines = [head, f"  compressors: {', '.join(asked(cell, charge=True)) or 'none'}", f"  {_pressure(state)}"]
     if state.compressed is not None:
         done = state.compressed
         lines.append(f"  latest compaction: {done.tokens_before:,} to {done.tokens_after:,} tokens, by {done.by}")

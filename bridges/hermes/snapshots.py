@@ -53,10 +53,12 @@ class _Store(SnapshotStore):
     """Snapshots in a home of the host's: one that is gone is not made anew."""
 
     def save(self, snapshot: Snapshot | Mapping[str, Any], *, instead: bool = False) -> Path:
-        """As ever; raises `SnapshotError` where there is no home."""
-        home = self.directory.parents[1]
+        """As ever; raises `SnapshotError` where there is no home, or a link leads out of it."""
+        home, between = self.directory.parents[1], self.directory.parent
         if not home.is_dir():
             raise SnapshotError(f"there is no home at {home}")
+        if between.is_symlink():
+            raise SnapshotError(f"{between} is a link, which snapshots do not follow; remove it")
         return super().save(snapshot, instead=instead)
 
 
@@ -81,13 +83,17 @@ def boot(settings: Settings, of: Callable[[str], Settings | None]) -> Callable[[
 
 def status(me: Facet) -> list[str]:
     """What `/dataspace status` shows: what was found when a conversation began, and what became of its own."""
+    from engines.compressor.wording import plain  # noqa: PLC0415 - register() does without
+
     lines = ["snapshots: /context-bridge list"]
     lines += [
-        f"  {found.sid}: one of session {found.session} was there ({found.reason}); /context-bridge restore brings it back"
+        f"  {found.sid}: one of session {plain(found.session)} was there ({found.reason}); /context-bridge restore brings it back"
         for found in me.facts(SnapshotFound)
     ]
     lines += [f"  {saved.sid}: saved ({saved.reason}) as {saved.path}" for saved in me.facts(SnapshotSaved)]
-    lines += [f"  {failed.sid}: NOT saved ({failed.reason}): {failed.error}" for failed in me.facts(SnapshotFailed)]
+    lines += [
+        f"  {failed.sid}: NOT saved ({failed.reason}): {plain(failed.error)}" for failed in me.facts(SnapshotFailed)
+    ]
     return lines
 
 
@@ -167,9 +173,7 @@ class SnapshotAide(Aide):
                 return {"error": f"action is list, restore or note, not {action[:40]!r}"}
             store = store_of(self._home, self._profile, self._options)
             entries = self._own(store.list())
-            return (
-                self._listed(entries) if action == "list" else self._restored(store, entries, str(args.get("id") or ""))
-            )
+            return self._listed(entries) if action == "list" else self._restored(store, entries, _word(args.get("id")))
         except (SnapshotError, OSError) as error:
             return {"error": str(error)}
 
@@ -201,3 +205,8 @@ class SnapshotAide(Aide):
             return {"error": "say what is to be remembered, as text"}
         self._say(Noted(self._sid, text[:2_000], by=TOOL))
         return {"noted": True}
+
+
+def _word(given: Any) -> str:
+    """What names a snapshot; models give numbers too, and 0 is no number of the list rather than nothing."""
+    return "" if given is None else str(given).strip()

@@ -37,7 +37,7 @@ HELP = """\
 /context-bridge restore [id]   give the model what one of them holds, with your next message; without an id the newest
 /context-bridge show ID        show one
 /context-bridge clear [id]     remove one; `clear all` removes all of this profile
-An id is a number of the list, or the beginning of an id."""
+An id is a number of the list, or the beginning of an id; digits alone are a number, unless there are six of them or more."""
 ELSEWHERE = "Here a command does not know whose session it is for, so it only lists. The model has a tool for this, context_bridge: ask it."
 
 log = logging.getLogger(__name__)
@@ -152,10 +152,13 @@ def _show(desk: _Desk, wanted: str) -> str:
 def _clear(desk: _Desk, wanted: str) -> str:
     if not wanted:
         return f"Say what: an id, or `all` for every snapshot of this profile.\n{HELP}"
-    if wanted == "all":
-        return f"Removed: {desk.store.clear()} ({desk.place})."
-    entry = _meant(desk, wanted)
-    return f"Removed: {0 if entry is None else desk.store.clear(entry.id)} ({desk.place})."
+    from engines.snapshotter.telling import chosen, named  # noqa: PLC0415
+
+    entries = desk.store.list()
+    meant = entries if wanted == "all" else [chosen(entries, wanted)]
+    removed = desk.store.clear() if wanted == "all" else desk.store.clear(meant[0].id)
+    gone = [f"  {named(entry)}" for entry in meant if not os.path.lexists(entry.path)]
+    return "\n".join([f"Removed: {removed} ({desk.place}).", *gone])
 
 
 def _meant(desk: _Desk, wanted: str) -> Entry | None:

@@ -1,23 +1,29 @@
-"""Context engines that others have written for the host: found by name, made for one agent.
+"""Engines that others have written: context engines for the host, and engines of the dataspace; made for one agent.
 
 A name is looked for where the host looks for plugins: the directories `$HERMES_HOME/plugins/<name>`, then the entry
-points `hermes_agent.plugins`; `package.module:Class` names a class outright.  The plugin's own `register` is called
-with a stand-in for the host's context that keeps its context engine and hands everything else on.  Each agent gets a
-deep copy, as in the host, or where that fails an engine of a `register` of its own.
+points `hermes_agent.plugins`.  The plugin's own `register` is called with a stand-in for the host's context that keeps
+its context engine and hands everything else on.  `package.module:name` names an engine outright: a class of context
+engines, or a boot function of the dataspace or what makes one.  Each agent gets a deep copy of a context engine, as in
+the host, or where that fails another one; and a boot function of its own where one is made.
 """
 
 from __future__ import annotations
 
 import copy
-import importlib
 import importlib.util
 import logging
 import sys
+from collections.abc import Callable
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from threading import Lock
 from typing import Any
+
+from attrs import frozen
+
+from dataspace import Facet
+from engines.named import is_named, maker
 
 from .bounded import in_time
 from .forward import left_running
@@ -25,7 +31,7 @@ from .hooks import host_context
 from .host import home
 from .hosted import Hosted
 
-__all__ = ["EngineNotFoundError", "third_party"]
+__all__ = ["EngineNotFoundError", "Native", "third_party"]
 
 GROUP = "hermes_agent.plugins"
 MOST_LEFT = 8
@@ -41,6 +47,13 @@ _lock = Lock()
 
 class EngineNotFoundError(LookupError):
     """No context engine of that name can be had; the message says what was looked for."""
+
+
+@frozen
+class Native:
+    """An engine of the dataspace, written as for any other: nothing of the host reaches it but facts."""
+
+    boot: Callable[[Facet], object]
 
 
 class _StandIn:
@@ -60,8 +73,8 @@ class _StandIn:
         return lambda *args, **kwargs: None
 
 
-def third_party(name: str, patience: float) -> Hosted:
-    """Host the context engine `name` for one agent, with so many seconds for each cheap call; raises `EngineNotFoundError`.
+def third_party(name: str, patience: float) -> Hosted | Native:
+    """The engine `name` for one agent, hosted with so many seconds for each cheap call; raises `EngineNotFoundError`.
 
     It is looked for and made in another thread too, for its code runs then.
     """
@@ -76,7 +89,7 @@ def third_party(name: str, patience: float) -> Hosted:
         raise EngineNotFoundError(f"the context engine {name!r} could not be made within {LOADING * patience:g} s")
     if made.error is not None:
         raise made.error
-    return Hosted(name, made.result, patience=patience)
+    return made.result if isinstance(made.result, Native) else Hosted(name, made.result, patience=patience)
 
 
 def _made(name: str) -> Any:
@@ -87,7 +100,10 @@ def _made(name: str) -> Any:
     try:
         prototype = _prototypes.get(name)
         if prototype is None:
-            prototype = _prototypes[name] = _found(name)
+            prototype = _found(name)
+            if isinstance(prototype, Native):
+                return prototype
+            _prototypes[name] = prototype
         try:
             return copy.deepcopy(prototype)
         except Exception as error:  # noqa: BLE001 - whatever it holds that cannot be copied
@@ -99,9 +115,8 @@ def _made(name: str) -> Any:
 
 def _found(name: str) -> Any:
     try:
-        if ":" in name:
-            module, _, attribute = name.partition(":")
-            return getattr(importlib.import_module(module), attribute)()
+        if is_named(name):
+            return _named(name)
         module_found = _directory(name) or _entry(name)
     except Exception as error:
         raise EngineNotFoundError(
@@ -110,7 +125,7 @@ def _found(name: str) -> Any:
     if module_found is None:
         raise EngineNotFoundError(
             f"there is no context engine {name!r}: neither a directory plugins/{name} in the host's home, nor an installed"
-            f" plugin of that name; install it, or name a class as package.module:Class"
+            f" plugin of that name; install it, or name a class or boot function as package.module:name"
         )
     stand_in = _StandIn(host_context[0])
     try:
@@ -120,6 +135,15 @@ def _found(name: str) -> Any:
     if stand_in.engine is None:
         raise EngineNotFoundError(f"the plugin {name!r} has registered no context engine")
     return stand_in.engine
+
+
+def _named(name: str) -> Any:
+    made = maker(name)()
+    if hasattr(made, "compress"):
+        return made
+    if callable(made):
+        return Native(made)
+    raise TypeError(f"it gives {type(made).__name__}, which is neither a context engine nor a boot function")
 
 
 def _entry(name: str) -> Any:

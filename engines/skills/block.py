@@ -14,9 +14,12 @@ from attrs import frozen
 
 from .reading import Reading, hash_of
 
-__all__ = ["Body", "bodies_in", "render_block", "without_block"]
+__all__ = ["BLOCK", "Body", "bodies_in", "render_block", "without_block"]
 
-_OPEN, _CLOSE, _END = "<active_skills>", "</active_skills>", "\n</skill>"
+BLOCK = "<active_skills>"
+"""Begins the block."""
+
+_OPEN, _CLOSE, _END = BLOCK, "</active_skills>", "\n</skill>"
 _HEAD = re.compile(
     r'<skill name="([^"\n]*)" called="([^"\n]*)" file="([^"\n]*)" path="([^"\n]*)" sha256="([0-9a-f]{64})"'
     r' chars="(\d{1,9})">\n'
@@ -69,7 +72,8 @@ def without_block(text: str) -> str:
 def _bodies(text: str) -> Iterator[tuple[re.Match[str], str]]:
     at = text.find(_OPEN)
     while at >= 0 and (head := _HEAD.search(text, at)):
-        body = text[head.end() : head.end() + int(head[6])]
+        end = head.end() + int(head[6])
+        body = text[head.end() : end] if text.startswith(_END, end) else ""
         whole = hash_of(body) == head[5]
         if whole:
             yield head, body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
@@ -56,8 +57,8 @@ class Entry:
 def labels(entries: Iterable[Entry]) -> dict[Key, str]:
     """A label for every entry; where two skills bear one name, with what tells them apart."""
     entries = tuple(entries)
-    said = [entry.label for entry in entries]
-    return {entry.key: entry.label if said.count(entry.label) == 1 else apart(entry) for entry in entries}
+    said = Counter(entry.label for entry in entries)
+    return {entry.key: entry.label if said[entry.label] == 1 else apart(entry) for entry in entries}
 
 
 def apart(entry: Entry) -> str:

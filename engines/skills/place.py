@@ -15,7 +15,7 @@ from .block import without_block
 from .entries import SKILLS_KEY
 from .wording import without_sections
 
-__all__ = ["OWN_HEADING", "added_summary", "cleared", "is_added", "placed", "without_words"]
+__all__ = ["OWN_HEADING", "added_summary", "cleared", "is_added", "placed", "unblocked", "without_words"]
 
 _FOREIGN_END = "--- END OF CONTEXT SUMMARY"
 OWN_HEADING = "## Skills no longer in context"
@@ -32,7 +32,8 @@ def placed(row: Mapping[str, Any], words: str) -> dict[str, Any]:
         before, summary, after = split_summary(text)
         if summary:
             body = _without_own(without_words(_body(summary)))
-            return before + seal(f"{body}\n{words}" if words else body) + after
+            kept = body.rstrip("\n")  # blank lines between it and a block go with the block
+            return before + seal(f"{kept}\n{words}" if words else body) + after
         text = without_words(text)
         if not words:
             return text
@@ -47,6 +48,16 @@ def cleared(row: Mapping[str, Any]) -> dict[str, Any]:
     made = placed(row, "")
     made.pop(SKILLS_KEY, None)
     return made
+
+
+def unblocked(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The summary row without blocks of texts, its sections left as they are."""
+
+    def put(text: str) -> str:
+        before, summary, after = split_summary(text)
+        return before + seal(without_block(_body(summary))) + after if summary else without_block(text)
+
+    return _edited(row, put)
 
 
 def without_words(text: str) -> str:

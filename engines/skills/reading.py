@@ -29,7 +29,7 @@ _SIZES = re.compile(r"(?:tool response was |too large \()([\d,]{1,15}) char")
 _PREVIEW = re.compile(r"^Preview \(first \d+ chars\):\n", re.MULTILINE)
 _PERSISTED, _DUPLICATE = "<persisted-output>", "[Duplicate tool output"
 _INVOKED = '[IMPORTANT: The user has invoked the "'
-_SINGLE = re.compile(re.escape(_INVOKED) + r'(.+?)" skill, [^\n]*\]\n\n')
+_SINGLE = re.compile(re.escape(_INVOKED) + r'(.{1,300}?)" skill, [^\n]*\]\n\n')
 _LISTED = re.compile(r"^Skills loaded: ([^\n]+)$", re.MULTILINE)
 _BLOCK = re.compile(r"^\[Loaded as part of the [^\n]*\]\n\n", re.MULTILINE)
 _DIRECTORY = re.compile(r"^\[Skill directory: ([^\n]+)\]$", re.MULTILINE)
@@ -147,7 +147,7 @@ def _remains(name: str, file: str | None, text: str) -> Reading | None:
     """What is left of a result that is no JSON any more."""
     found = read_marker(text)
     if found is not None:
-        return Reading("gone", name, name, file or found.file, size=found.size)
+        return Reading("gone", name, name, file or found.file, size=found.size or None)
     if text.startswith(_DUPLICATE):
         return Reading("gone", name, name, file)
     shown = text

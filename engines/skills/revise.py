@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from ..messages import Messages
-from ..transcript import SUMMARY_END, SUMMARY_HEAD, estimate_row, estimate_text
-from .block import Body, render_block
+from ..transcript import SUMMARY_END, SUMMARY_HEAD, estimate_row, estimate_text, text_of
+from .block import BLOCK, Body, render_block
 from .entries import SKILLS_KEY, Entry, Key, labels, same
 from .keep import restored, whole_texts
-from .place import added_summary, cleared, placed
+from .place import added_summary, cleared, placed, unblocked
 from .rewrite import rewritten
 from .scan import look, scan, summary_rows
 from .wording import sections
@@ -47,6 +47,8 @@ def revise(
     known = {entry.key: entry for entry in entries}
     names = tuple(dict.fromkeys(required))
     wanted = [entry for entry in known.values() if needed(entry, names) and entry.key not in evict]
+    if not block:
+        rows = _unblocked(rows)
     rows = rewritten(rows, known, before, evict)
     bodies: tuple[Body, ...] = ()
     if block:
@@ -81,6 +83,14 @@ def needed(entry: Entry, required: Collection[str]) -> bool:
     if entry.label in required:
         return True
     return entry.file is None and bool({entry.name, entry.called, entry.path or ""} & set(required))
+
+
+def _unblocked(rows: Messages) -> Messages:
+    """The rows without blocks that do not stay, so that a text in one does not count as there."""
+    summaries = summary_rows(rows)
+    if not any(BLOCK in text_of(rows[at]) for at in summaries):
+        return rows
+    return Messages.of([unblocked(row) if at in summaries else row for at, row in enumerate(rows)])
 
 
 def _gathered(

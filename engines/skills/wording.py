@@ -56,6 +56,7 @@ _OURS = re.compile(r"#{1,6}\s*(?:skills loaded this session|required skills for 
 _ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s")
 _MARKER = re.compile(r"\[skill_view\] name=(.*?)(?: file=(.*?))? \(([\d,]{1,15}) chars\)(?: \[SKILL_PRUNED\b[^\n]*)?")
 _LONGEST = 300
+_MARKER_SIZE = 2_000  # characters; what is longer is no line that stands for a result
 
 
 class Marker(NamedTuple):
@@ -78,7 +79,8 @@ def marker(name: str, size: int, file: str | None = None) -> str:
 
 def read_marker(text: str) -> Marker | None:
     """Read a whole row as a marker, ours or a host's in any of its forms; None where it is none."""
-    found = _MARKER.fullmatch(text.strip()) if text.lstrip().startswith(f"[{SKILL_TOOL}] name=") else None
+    text = text.strip() if len(text) <= _MARKER_SIZE else ""
+    found = _MARKER.fullmatch(text) if text.startswith(f"[{SKILL_TOOL}] name=") else None
     return None if found is None else Marker(found[1], found[2], int(found[3].replace(",", "") or 0))
 
 
@@ -151,8 +153,10 @@ def sections(states: Iterable[tuple[str, str]], required: Sequence[str]) -> str:
 def listed(text: str) -> tuple[tuple[str, bool], ...]:
     """The labels in sections that are unaltered, each with whether it was said to be pruned; nothing of any others."""
     found: dict[str, bool] = {}
+    done = 0
     for seal in _SEAL.finditer(text):
-        start = text.rfind(LOADED, 0, seal.start())
+        start = text.rfind(LOADED, done, seal.start())
+        done = seal.end()
         body = text[start : seal.start()].rstrip("\n")
         if start < 0 or _checked(body) != seal[1]:
             continue

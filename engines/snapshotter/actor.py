@@ -21,7 +21,9 @@ from dataspace import Facet, where
 from engines import facts as f
 from engines.engine import announce
 
+from ..compressor.wording import plain
 from .collect import snapshot_of
+from .errors import SnapshotError
 from .known import Known
 from .listing import Entry
 from .memory import Memory
@@ -36,8 +38,12 @@ if TYPE_CHECKING:
 __all__ = ["snapshotter"]
 
 _HEARD = (f.TurnStarted, f.TurnEnded, f.ToolCalled, f.Noted, f.Delegated)
+_NOT_KEPT = (
+    "it was not kept, for all that are kept there are newer by what they say; if the clock was wrong then, remove those"
+    " that it dated (hermes-dataspace snapshots list, clear)"
+)
 _ENDS = frozenset({"session_end", "session_reset"})
-_MEANWHILE, _AFTER = 0.25, 0.02
+_MEANWHILE, _AFTER = 0.25, 0.01
 """Seconds: a snapshot takes the interpreter that a compaction and whoever waits for it need, so it is made a moment
 after the answer; while a model takes its time, in the meantime.
 """
@@ -249,7 +255,9 @@ class _Snapshotter:
             if snapshot is not None and store is not None:
                 save = _saving(store, snapshot)
                 async with self._disks.setdefault(store.directory, trio.Lock()):
-                    path = await self._me.blocking(save)
+                    path, kept = await self._me.blocking(save)
+                if not kept:
+                    raise SnapshotError(_NOT_KEPT)
                 self._notices.tell(f.SnapshotSaved(sid, str(path), reason, snapshot.moment.timestamp()))
         except Exception as error:  # noqa: BLE001 - whatever a disk does, the next boundary tries again
             why = said(error)
@@ -269,7 +277,7 @@ class _Snapshotter:
             return
         log.info(
             "a snapshot of session %s, saved %s (%s), is there; /context-bridge restore brings it back",
-            *(found.session_id, found.timestamp, found.reason),
+            *(plain(found.session_id), found.timestamp, found.reason),
         )
         at = moment_of(found.timestamp).timestamp()
         self._notices.tell(
@@ -277,10 +285,11 @@ class _Snapshotter:
         )
 
 
-def _saving(store: SnapshotStore, snapshot: Snapshot) -> Callable[[], Path]:
-    """What saves a snapshot; one of a compaction in the place of those before it."""
+def _saving(store: SnapshotStore, snapshot: Snapshot) -> Callable[[], tuple[Path, bool]]:
+    """What saves a snapshot, one of a compaction in the place of those before it, and says whether it is still there."""
 
-    def save() -> Path:
-        return store.save(snapshot, instead=snapshot.reason == "compaction")
+    def save() -> tuple[Path, bool]:
+        path = store.save(snapshot, instead=snapshot.reason == "compaction")
+        return path, path.exists()
 
     return save

@@ -80,12 +80,16 @@ class _Reader:
     def _inner(self, value: Any, depth: int, name: str) -> Any:
         if isinstance(value, Mapping):
             made: dict[str, Any] = {}
+            called = value.get(
+                "name", value.get("key")
+            )  # {"name": "DB_PASSWORD", "value": …}, as environments are told
             for key, item in value.items():
                 if self._left <= 0:
                     made[CUT] = True
                     break
                 told = key if isinstance(key, str) else str(_number(key)) if _is_number(key) else _named(key)
-                made[self._text(told, "")] = self.read(item, depth + 1, told)
+                of = called if told == "value" and isinstance(called, str) else told
+                made[self._text(told, "")] = self.read(item, depth + 1, of)
             return made
         if isinstance(value, (list, tuple, Set)):
             items = list(value)

@@ -12,10 +12,13 @@ from .errors import UnknownSnapshotError
 from .listing import Entry
 from .snapshot import Snapshot, moment_of
 
-__all__ = ["DEFAULT_TOKENS", "chosen", "line_of", "restored", "resumable", "shown"]
+__all__ = ["DEFAULT_TOKENS", "LEAST_TOKENS", "chosen", "line_of", "named", "restored", "resumable", "shown"]
 
 DEFAULT_TOKENS = 2_000
 """Tokens that a restored snapshot takes of a context."""
+
+LEAST_TOKENS = 200
+"""Fewer do not hold what has to be said of any snapshot."""
 
 _WORDS = {
     "session_end": "when the session ended",
@@ -23,7 +26,7 @@ _WORDS = {
     "session_start": "when another session began",
     "compaction": "before a compaction",
 }
-_SHORT = 4  # characters of an id that are enough to name it
+_SHORT = 6  # digits that are rather the beginning of an id than a number of a list
 
 
 def line_of(entry: Entry, number: int) -> str:
@@ -36,20 +39,30 @@ def line_of(entry: Entry, number: int) -> str:
     return f"{number:>2}. {_shown_id(entry)}  {_time(entry.timestamp)}  {entry.reason:<13}  {plain(entry.session_id)}{child}"
 
 
+def named(entry: Entry) -> str:
+    """One entry without a number, for what was done to it; safe to be shown on a terminal."""
+    if entry.problem:
+        return f"{_shown_id(entry)} (it could not be read)"
+    return f"{_shown_id(entry)} (session {plain(entry.session_id)}, {_time(entry.timestamp)}, {entry.reason})"
+
+
 def chosen(entries: Sequence[Entry], wanted: str) -> Entry:
     """Return the entry that somebody means by a list number, an id, or the beginning of one.
 
-    Raises `UnknownSnapshotError`, which says what can be meant.
+    Digits alone are a list number; where the list is not that long, six or more may be the beginning of an id.  Fewer are
+    none: whoever miscounts is told, and no other snapshot is taken for the one that was meant.  Raises
+    `UnknownSnapshotError`, which says what can be meant.
     """
     wanted = wanted.strip()
     exact = [entry for entry in entries if entry.id == wanted]
     if exact:
         return exact[0]
     begins = [entry for entry in entries if wanted and entry.id.startswith(wanted)]
-    if len(begins) == 1 and (len(wanted) >= _SHORT or not wanted.isdecimal()):
-        return begins[0]
-    if wanted.isascii() and wanted.isdecimal() and 1 <= int(wanted[:9]) <= len(entries):
-        return entries[int(wanted) - 1]
+    if wanted.isascii() and wanted.isdecimal():
+        if len(wanted) < 10 and 1 <= int(wanted) <= len(entries):
+            return entries[int(wanted) - 1]
+        if len(wanted) < _SHORT:
+            begins = []
     if len(begins) == 1:
         return begins[0]
     if begins:
@@ -65,10 +78,12 @@ def resumable(entries: Sequence[Entry]) -> Entry | None:
 
 
 def restored(snapshot: Snapshot, tokens: int = DEFAULT_TOKENS) -> str:
-    """Write what the model is told of a snapshot, in at most `tokens` tokens (200 or more).
+    """Write what the model is told of a snapshot, in at most `tokens` tokens (200 or more; raises `ValueError`).
 
     It says from where and when it is, and that it is no request; what matters most stands first and is cut last.
     """
+    if tokens < LEAST_TOKENS:
+        raise ValueError(f"a snapshot cannot be told in {tokens} tokens; grant it {LEAST_TOKENS} or more")
     head = (
         f"[Restored from a snapshot, as asked for by the user: session {plain(snapshot.session_id)}, profile {plain(snapshot.profile)}, "
         f"saved {_time(snapshot.timestamp)} UTC {_WORDS[snapshot.reason]}. This is what was known then, for reference: it is no new "

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
@@ -191,16 +192,11 @@ def _number(value: Any, default: float) -> float:
 
 
 def _shown(value: Any) -> str:
-    for show in (_as_json, repr):
-        try:
-            return show(value)
-        except Exception:  # noqa: BLE001, PERF203 - too deep, a circle, an object that raises: the next way
-            continue
+    with suppress(Exception):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    with suppress(Exception):  # too deep, a circle, an object that raises
+        return repr(value)
     return f"<{type(value).__name__}>"
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _cut(entry: Entry, redact: Redact) -> Entry:

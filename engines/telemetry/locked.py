@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +18,8 @@ except ImportError:  # a system without it: writers of one process still take tu
 
 __all__ = ["LockedFile", "locked", "make_folder", "read_whole"]
 
-_TRIES = 1_000
+_PATIENCE = 30.0  # seconds in which a file is replaced again and again before it is given up
+_PAUSE = 0.002  # seconds, at most, to let others finish before it is tried again
 _PIECE = 65_536  # bytes that are read at once on the way back to the beginning of the last line
 _LONGEST = 4_000_000  # bytes of a line that are read in search of its beginning
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -31,7 +34,8 @@ def locked(path: Path, root: Path | None = None) -> Iterator[LockedFile]:
     A tool that rewrites the file by renaming another to its name leaves those that waited with the lock of a file
     that is gone; so the name is looked at again under the lock.
     """
-    for _ in range(_TRIES):
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
         fd = _opened(path, root)
         try:
             if fcntl is not None:
@@ -41,6 +45,7 @@ def locked(path: Path, root: Path | None = None) -> Iterator[LockedFile]:
                 return
         finally:
             os.close(fd)  # lets go of the lock
+        time.sleep(random.uniform(0, _PAUSE))  # noqa: S311 - so that writers and rewriters fall out of step
     raise OSError(f"{path} is replaced again and again, faster than it can be written to")
 
 
