@@ -1,4 +1,8 @@
-"""Turns as JSON lines: a header that names format and version, then one turn a line."""
+"""Turns as JSON lines: a header that names format and version, then one turn a line.
+
+In version 2 a turn brings the parts of values that are new with it, and values name them by number (see
+`_trace_parts`); in version 1 every value was written out.  Both can be read, the newer one is written.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from typing import Any, TypeVar
 
 from attrs import frozen
 
+from ._trace_parts import Reader, Writer
 from ._turn_data import Action, Told, Turn
 from ._wire_values import exact, inside, short, shown
 from .wire import Wire, WireError
@@ -17,7 +22,8 @@ __all__ = ["VERSION", "Opaque", "dump_turns", "load_turns"]
 
 T = TypeVar("T")
 
-VERSION = 1
+VERSION = 2
+_WHOLE = 1  # the version in which values stand whole
 _FORMAT = "hermes-dataspace trace"
 _KEYS = ("n", "cause", "actor", "at", "actions", "told")
 _ACTIONS = frozenset("publish retract observe unobserve send spawn later task stop crash note".split())
@@ -37,17 +43,19 @@ def dump_turns(turns: Iterable[Turn], wire: Wire) -> Iterator[str]:
     Raises `WireError`, whose path begins with the line, for what could not be read back: a time that is no number.
     """
     yield _line({"trace": _FORMAT, "version": VERSION})
+    writer = Writer(wire)
     for number, turn in enumerate(turns, 2):
-        yield inside(f"line {number}", _dump_turn, turn, wire)
+        yield inside(f"line {number}", _dump_turn, turn, writer)
 
 
 def load_turns(lines: Iterable[str], wire: Wire) -> Iterator[Turn]:
-    """The turns in `lines`; raises `WireError`, whose path begins with the line, for what is no trace of this version."""
+    """The turns in `lines`; raises `WireError`, whose path begins with the line, for what is no trace of a version that is known."""
     numbered = enumerate(lines, 1)
-    _check_header(next(numbered, (1, ""))[1])
+    whole = _version(next(numbered, (1, ""))[1]) == _WHOLE
+    reader = Reader(wire)
     for number, line in numbered:
         if line.strip():
-            yield inside(f"line {number}", _load_line, line, wire)
+            yield inside(f"line {number}", _load_line, line, wire if whole else reader)
 
 
 def _line(data: Any) -> str:
@@ -57,17 +65,17 @@ def _line(data: Any) -> str:
         raise WireError(f"this cannot be written as JSON: {error}") from None
 
 
-def _dump_turn(turn: Turn, wire: Wire) -> str:
-    return _line(
-        {
-            "n": turn.n,
-            "cause": turn.cause,
-            "actor": turn.actor,
-            "at": inside(".at", _dump_time, turn.at),
-            "actions": [[a.name, a.handle, _dump(a.what, wire)] for a in turn.actions],
-            "told": [[t.kind, list(t.to), [_dump(value, wire) for value in t.args]] for t in turn.told],
-        }
-    )
+def _dump_turn(turn: Turn, writer: Writer) -> str:
+    data = {
+        "n": turn.n,
+        "cause": turn.cause,
+        "actor": turn.actor,
+        "at": inside(".at", _dump_time, turn.at),
+        "actions": [[a.name, a.handle, _dump(a.what, writer)] for a in turn.actions],
+        "told": [[t.kind, list(t.to), [_dump(value, writer) for value in t.args]] for t in turn.told],
+    }
+    parts = writer.new()
+    return _line({**data, "parts": parts} if parts else data)
 
 
 def _dump_time(at: Any) -> Any:
@@ -79,7 +87,7 @@ def _dump_time(at: Any) -> Any:
     )
 
 
-def _check_header(line: str) -> None:
+def _version(line: str) -> int:
     try:
         header = _parse(line)
     except WireError:
@@ -87,8 +95,9 @@ def _check_header(line: str) -> None:
     if not isinstance(header, dict) or header.get("trace") != _FORMAT:
         raise WireError("this is no trace: the first line does not say so", "$line 1")
     version = header.get("version")
-    if type(version) is not int or version != VERSION:
-        raise WireError(f"version {shown(version)} of the format cannot be read, {VERSION} can", "$line 1")
+    if type(version) is not int or version not in {_WHOLE, VERSION}:
+        raise WireError(f"version {shown(version)} of the format cannot be read, {_WHOLE} and {VERSION} can", "$line 1")
+    return version
 
 
 def _parse(line: str) -> Any:
@@ -98,11 +107,11 @@ def _parse(line: str) -> Any:
         raise WireError(f"not JSON: {error}") from None
 
 
-def _dump(value: Any, wire: Wire) -> Any:
+def _dump(value: Any, writer: Writer) -> Any:
     if isinstance(value, Opaque):
         return {"opaque": value.text}
     try:
-        return wire.dump_value(value)
+        return writer.dump(value)
     except WireError:
         return {"opaque": repr(value)}
 
@@ -113,8 +122,13 @@ def _load(data: Any, wire: Wire) -> Any:
     return wire.load_value(data)
 
 
-def _load_line(line: str, wire: Wire) -> Turn:
-    return _load_turn(_parse(line), wire)
+def _load_line(line: str, by: Wire | Reader) -> Turn:
+    data = _parse(line)
+    if isinstance(by, Wire):
+        return _load_turn(data, by)
+    if isinstance(data, dict) and "parts" in data:
+        inside(".parts", by.take, data.pop("parts"))
+    return _load_turn(data, by.wire)
 
 
 def _load_turn(data: Any, wire: Wire) -> Turn:

@@ -53,13 +53,16 @@ class WireError(DataspaceError, ValueError):
 class Value:
     """How a value type that is no fact is written: as `{name: dump(value)}`.
 
-    `dump` gives plain JSON; `load` takes what came and raises an error of any kind if it is wrong.
+    `dump` gives plain JSON; `load` takes what came and raises an error of any kind if it is wrong.  `part` is for values
+    that share much with each other: iterating over one gives its parts, which `json` can write as they are; `part` loads
+    one of them, and `load` takes a list of what `part` gave, too.  A trace then writes every part once.
     """
 
     name: str
     cls: type
     dump: Callable[[Any], Any]
     load: Callable[[Any], Any]
+    part: Callable[[Any], Any] | None = None
 
 
 _NAMES = {

@@ -56,12 +56,23 @@ class Wire:
         self._classes = {cls.__name__: cls for cls in classes}
         if len(self._classes) < len(self._fields):
             raise WireError("two classes of the vocabulary have the same name")
-        known = (BYTES, SET, FLOAT, Value("pattern", Pattern, self._dump_pattern, self._load_pattern), *values)
+        self._own = tuple(values)
+        known = (BYTES, SET, FLOAT, Value("pattern", Pattern, self._dump_pattern, self._load_pattern), *self._own)
         self._values = {value.name: value for value in known}
         self._by_class = {value.cls: value for value in known}
         if len(self._values) < len(known) or len(self._by_class) < len(known) or TAG in self._values:
             raise WireError(f"two values have the same name or class, or one is called {TAG!r}")
         self._converter = self._make_converter()
+
+    @property
+    def shared(self) -> tuple[Value, ...]:
+        """The values that are made of parts."""
+        return tuple(value for value in self._own if value.part is not None)
+
+    def replaced(self, values: Iterable[Value]) -> Wire:
+        """A wire for the same vocabulary in which these values take the place of those with their names."""
+        others = {value.name: value for value in values}
+        return Wire(self._classes, values=[others.get(value.name, value) for value in self._own])
 
     # -- out ----------------------------------------------------------------------------------------------------------
 

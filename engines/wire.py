@@ -12,6 +12,11 @@ __all__ = ["vocabulary_wire"]
 
 
 def vocabulary_wire() -> Wire:
-    """A `Wire` for all of `engines.facts.FACTS`, `Crashed` and `Observe`; message lists are written as `{"messages": [...]}`."""
-    messages = Value("messages", Messages, lambda value: value.thaw(), Messages.of)
+    """A `Wire` for all of `engines.facts.FACTS`, `Crashed` and `Observe`; message lists are written as `{"messages": [...]}`.
+
+    A trace has each message once.
+    """
+    messages = Value(
+        "messages", Messages, lambda value: value.thaw(), Messages.of, part=lambda row: Messages.of([row])[0]
+    )
     return Wire([*FACTS.values(), Crashed, Observe], values=[messages])

@@ -394,7 +394,7 @@ def test_a_missing_extra_says_what_to_install(missing: str) -> None:
     program = f"import sys; sys.modules[{missing!r}] = None; from bridges.cli import main; sys.exit(main(['demo']))"
     done = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=False)
     assert (1, "") == (done.returncode, done.stdout)
-    assert f"hermes-dataspace: {missing} is missing; pip install 'hermes-dataspace[cli]'\n" == done.stderr
+    assert f"hermes-dataspace: {missing} is missing; in a checkout: pip install '.[cli]'\n" == done.stderr
 
 
 def test_another_missing_module_is_not_taken_for_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

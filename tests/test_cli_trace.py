@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from bridges.cli.app import command
+from bridges.cli.main import main
 from bridges.cli.errors import BadInput
-from bridges.cli.tracing import brief
-from dataspace.trace import Opaque, load_turns, standing
+from bridges.cli.tracing import brief, why_none
+from dataspace.trace import Opaque, Turn, load_turns, standing
 from engines.facts import Budget, Usage
 from engines.wire import vocabulary_wire
 
@@ -75,7 +76,32 @@ def test_one_actor(traced: Path) -> None:
 def test_one_session(traced: Path) -> None:
     """`--session` shows what concerns a session; of another one there is nothing."""
     assert any("ShouldCompress(" in line for line in lines(str(traced), "--session", "talk"))
-    assert [] == lines(str(traced), "--session", "another")
+    assert 1 == len(lines(str(traced), "--session", "another"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--session", "another"), "no turn is about session 'another'; there are: talk"),
+        (("--actor", "nobody"), "no turn is one of actor 'nobody'; there are: "),
+        (("--actor", "display", "--session", "another"), "session 'another'"),
+    ],
+)
+def test_an_empty_answer_says_why(
+    traced: Path, options: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stdout stays for turns; what was looked for and what there is stands on stderr, in one line."""
+    assert 0 == main(["trace", str(traced), *options])
+    out, err = capsys.readouterr()
+    assert ("", True, 1) == (out, said in err, err.count("\n"))
+
+
+def test_an_empty_trace_says_so() -> None:
+    """A run that ended at once has left nothing to show; nor is a turn of one actor about what another does."""
+    assert "holds no turns" in why_none((), None, None)
+    turns = (Turn(1, None, "one", (), (), 0.0), Turn(2, 1, "two", (), (), 0.0))
+    assert "are: one, two" in why_none(turns, "three", None)
+    assert "are: none" in why_none(turns, "one", "s1")
 
 
 def test_why_did_this_run(traced: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import CHECKOUT
+from tests.hermes_adapter import written
 from tests.hermes_adapter.model import Model, Say
 
 pytestmark = pytest.mark.hermes
@@ -231,6 +232,17 @@ def test_an_invisible_summary_is_refused(played: Seen) -> None:
 
 
 # -- engines ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "kind"), [("somebody_s", written.BOOT), ("an_observer_s", written.NAME)])
+def test_an_engine_written_after_the_guide_compacts(played: Seen, name: str, kind: str) -> None:
+    """Named in the settings, or the engine of an observer: the model gets what it gave, and the status says who it was."""
+    seen = of(played, name)
+    assert (True, 1, []) == (seen["completed"], seen["count"], seen["problems"])
+    assert [kind] == [by.partition("#")[0] for by in seen["by"]]
+    assert written.NOTE in [row.get("content") for row in seen["turns"][-1]]
+    mine = next(part for part in seen["status"].split("\n\n") if f"by {kind}" in part)
+    assert f"compressors: {kind} (in charge" in mine
 
 
 def test_without_a_compressor_nothing_is_compacted(played: Seen) -> None:

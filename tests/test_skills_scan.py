@@ -45,6 +45,12 @@ def test_s01_a_marker_of_the_host_is_a_pruned_skill() -> None:
     assert Entry("docker-management", None, None, None, "pruned") == only(rows)
 
 
+def test_a_row_that_only_begins_like_a_marker_is_none() -> None:
+    """A marker is a line; what is longer than any is not searched for one, however it is made."""
+    assert read_marker(f"[skill_view] name=alpha {'file= ( ' * 200}(5 chars)") is not None
+    assert read_marker(f"[skill_view] name=alpha {'file= ( ' * 100_000}(5 chars)") is None
+
+
 def test_s01_the_whole_text_elsewhere_makes_it_available() -> None:
     """S01: where the text stands in full in another row, before or after, the skill is there."""
     whole = load("k1", "alpha")

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engines.snapshotter import (
     CorruptSnapshotError,
+    Entry,
     NewerSnapshotError,
     Snapshot,
     SnapshotError,

@@ -319,6 +319,25 @@ async def test_n12_a_disk_that_fails(folder: Path, caplog: pytest.LogCaptureFixt
         assert "sk-test" not in place.snapshots()[0].task_state["request"]
 
 
+async def test_a_helper_of_which_nothing_is_kept_keeps_nothing(folder: Path) -> None:
+    """A session that ends while another agent goes on with it is written by that one at its end; not if that never is."""
+    store = SnapshotStore(folder)
+
+    def store_for(session: f.Session) -> SnapshotStore | None:
+        if session.sid == "broken":
+            raise RuntimeError("no place")
+        return None if session.sid == "review" else store
+
+    async with placed(folder, store_for=store_for) as place:
+        for sid, helper in (("s1", "review"), ("s2", "broken")):
+            place.begin(sid, host_session="host")
+            place.begin(helper, host_session="host")
+            place.work(sid, text=f"The request of {sid}.")
+            place.loop.feed(SessionEnded(sid))
+            await place.saved("session_end", sid)
+        assert ["The request of s2.", "The request of s1."] == [one.task_state["request"] for one in place.snapshots()]
+
+
 async def test_a_clock_that_was_ahead(folder: Path) -> None:
     """If all that is kept is of later by what it says, the new one is not kept, and nobody is told that it was saved."""
     store = SnapshotStore(folder, keep=2)

@@ -381,6 +381,35 @@ def test_time_waited_where_the_loop_has_no_clock(stage: Stage) -> None:
     assert 12.0 == told(stage.written()[-1])["waited"]
 
 
+def test_a_clock_that_is_set_back_takes_no_time_away(stage: Stage) -> None:
+    """Nor does a duration that is none: sums of time stay numbers, and never fall."""
+    session = stage.begin()
+    stage.host.publish(f.ShouldCompress("s1", 1))
+    stage.now -= 500
+    stage.host.publish(f.Compressed("s1", 1, "comp", tokens_before=9, tokens_after=5))
+    stage.host.publish(f.Asked("s1", 2, 1, "comp"))
+    stage.now -= 500
+    stage.host.publish(f.CompactionFailed("s1", 2, reason="none could"))
+    for seconds in (float("inf"), -5.0, 2.0):
+        stage.host.send(f.ToolCalled("s1", f"c{seconds}", "t", status="error", seconds=seconds))
+    stage.end(session)
+    written = stage.written()
+    assert sorted(entry["timestamp"] for entry in written) == [entry["timestamp"] for entry in written]
+    sums = told(written[-1])
+    assert [0, 2.0, 3, None] == [sums["lasted"], sums["tool_lost"], sums["tool_failures"], sums.get("waited")]
+
+
+def test_a_long_name_of_a_call_is_cut(stage: Stage) -> None:
+    """A tool's name, its status and its id may be anything; an entry of it stays short, and shows no secret."""
+    key = "sk-" + "a1B2" * 12
+    stage.begin()
+    stage.host.send(f.ToolCalled("s1", "c" * 100_000, f"{key} {'t' * 100_000}", status="s" * 100_000))
+    stage.host.send(f.SkillLoaded("s1", f"{key} {'n' * 100_000}", "0" * 64, "loaded"))
+    for entry in stage.written():
+        assert 25_000 > len(json.dumps(entry))
+        assert "a1B2" not in json.dumps(entry)
+
+
 def test_a_crash_is_told_once_to_each_profile(stage: Stage) -> None:
     """Also to one whose last session is over; and to nobody where there never was one."""
     stage.ds.spawn(lambda _me: 1 / 0, name="early")

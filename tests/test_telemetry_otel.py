@@ -304,7 +304,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
         "try:\n    import engines.telemetry.otel\nexcept ModuleNotFoundError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, check=True)
-    assert "pip install 'hermes-dataspace[otel]'" in done.stdout
+    assert "in a checkout: pip install '.[otel]'" in done.stdout
 
 
 def test_who_only_logs_does_not_import_the_sdk() -> None:

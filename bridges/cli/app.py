@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +15,7 @@ from .belongings import belongings
 from .errors import BadInput, ReaderGone
 from .kinds import KINDS
 from .options import seconds, tokens
-from .output import check_target
+from .output import check_target, write_whole
 from .perform import perform
 from .session import parse_session, read_session, read_stdin, shown, stdin_descriptor
 from .setting import settings_of
@@ -23,7 +24,8 @@ from .snapshots import snapshots_command
 from .swaps import check_swaps
 from .telemetry import telemetry_command
 from .telemetry_brain import with_brain
-from .tracing import chain, chosen, facts_at_end, read_trace, told
+from .terminal import tell
+from .tracing import chain, chosen, facts_at_end, read_trace, told, why_none
 from .trying import bisim_command, experiment_command
 
 __all__ = ["command"]
@@ -67,7 +69,12 @@ def command(context: click.Context) -> None:
 
 @command.command()
 @click.argument("session", metavar="SESSION.jsonl")
-@click.option("--context-length", type=tokens, metavar="N", help="Tokens the model can hold.  [default: 128000]")
+@click.option(
+    "--context-length",
+    type=tokens,
+    metavar="N",
+    help="Tokens the model can hold.  [default: 128000, or the threshold if that is more]",
+)
 @click.option("--threshold", type=tokens, metavar="N", help="Tokens at which to compact.  [default: 75 % of that]")
 @click.option(
     "--engine",
@@ -106,7 +113,10 @@ def replay(
     as_json: bool,
     pace: float,
 ) -> int:
-    """Run a recorded session through the run loop, with real engines; `-` is what comes on stdin."""
+    """Run a recorded session, with real engines.
+
+    It goes through the run loop as it would have gone live; `-` is what comes on stdin.
+    """
     settings = evolve(settings_of(context_length, threshold, engines, swaps), **belongings(profile, home))
     settings = with_brain(settings, brain)
     read = read_stdin() if session == "-" else read_session(Path(session))
@@ -137,15 +147,29 @@ def replay(
     "--home", metavar="DIR", help="Directory where engines keep snapshots and logs.  [default: they keep none]"
 )
 @click.option("--brain", metavar="DIR", help="Portable brain that is to learn of it.  [default: none]")
-def demo(swaps: tuple[str, ...], pace: float, home: str | None, brain: str | None) -> int:
-    """Replay the session that comes with the package; it crosses the threshold several times and swaps engines."""
-    recording = files("bridges.cli").joinpath("demo.jsonl")
-    session = parse_session(recording.read_bytes(), file="demo.jsonl", name="demo")
+@click.option("--save", metavar="FILE", help="Write the session to FILE instead, for the other subcommands.")
+def demo(swaps: tuple[str, ...], pace: float, home: str | None, brain: str | None, save: str | None) -> int:
+    """Replay the session that comes along.
+
+    It crosses the threshold several times, and engines are swapped in between.
+    """
+    recording = files("bridges.cli").joinpath("demo.jsonl").read_bytes()
+    if save is not None:
+        return _save(recording, save)
+    session = parse_session(recording, file="demo.jsonl", name="demo")
     settings = evolve(settings_of(32_000, 20_000, (), swaps or (_DEMO_SWAP,)), **belongings(None, home))
     settings = with_brain(settings, brain)
     check_swaps(settings.swaps, settings.engines, session.length)
     kept = () if settings.home is None else tuple(line.format(home=shown(settings.home)) for line in _DEMO_KEPT)
     return perform(session, settings, pace=pace, closing=_DEMO_TELLS[: 1 if swaps else 2] + _DEMO_NEXT + kept)
+
+
+def _save(recording: bytes, target: str) -> int:
+    check_target("--save", target, None)
+    write_whole(Path(target), recording.decode("utf-8"))
+    click.echo(f"{shown(target)}: the session of the demo; --threshold 20000 makes it cross.  Next:")
+    click.echo(f"  hermes-dataspace replay {shlex.quote(shown(target))} --threshold 20000")
+    return 0
 
 
 @command.command()
@@ -155,12 +179,18 @@ def demo(swaps: tuple[str, ...], pace: float, home: str | None, brain: str | Non
 @click.option("--why", type=click.IntRange(min=1), metavar="N", help="Only turn N and what led to it, from outside in.")
 @click.option("--facts", is_flag=True, help="Show the facts that stand at the end instead.")
 def trace(file: Path, actor: str | None, sid: str | None, why: int | None, facts: bool) -> int:
-    """Show what `replay --trace` has written: who acted, why, what was done and who was told."""
+    """Show what `replay --trace` has written.
+
+    Who acted, why, what was done and who was told.
+    """
     turns = read_trace(file)
     if why is not None:
         turns = chain(turns, why)
-    for line in facts_at_end(turns) if facts else told(chosen(turns, actor, sid)):
+    shown_ = turns if facts else chosen(turns, actor, sid)
+    for line in facts_at_end(turns) if facts else told(shown_):
         click.echo(line)
+    if not shown_:
+        tell(why_none(turns, actor, sid))
     return 0
 
 

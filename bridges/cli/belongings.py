@@ -15,7 +15,10 @@ __all__ = ["belongings"]
 
 
 def belongings(profile: str | None, home: str | None) -> dict[str, Any]:
-    """The two as settings; raises `BadInput`.  A directory that does not exist is made, readable for its owner only."""
+    """The two as settings; raises `BadInput`.
+
+    A directory that does not exist is made, with those above it, readable for its owner only.
+    """
     if profile is not None and not profile.strip():
         raise BadInput("--profile is empty; give the name of a profile, such as default")
     place = None if home is None else _directory(home)
@@ -27,11 +30,10 @@ def _directory(home: str) -> Path:
         raise BadInput("--home is empty; give the path of a directory")
     path = Path(home).absolute()
     try:
-        path.mkdir(mode=0o700, exist_ok=True)
-    except FileExistsError:
+        for one in (*reversed(path.parents), path):
+            one.mkdir(mode=0o700, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
         raise BadInput(f"--home {shown(home)} is not a directory; give the path of one") from None
-    except FileNotFoundError:
-        raise BadInput(f"--home {shown(home)}: there is no directory {shown(path.parent)}; make it first") from None
     except (OSError, ValueError) as error:
         raise BadInput(f"--home {shown(home)} cannot be made ({reason_of(error)}); choose another") from None
     return path

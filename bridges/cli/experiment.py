@@ -14,6 +14,7 @@ from engines import facts as f
 from engines.messages import Messages
 from engines.recall import Figures, figures
 
+from .errors import RunFailed
 from .lines import Silence
 from .position import Position
 from .replay import Settings
@@ -21,32 +22,44 @@ from .result import problems, result_of
 from .running import run
 from .session import Session
 
-__all__ = ["HEADS", "Difference", "Trial", "compare", "rows_of", "summary_of", "try_out"]
+__all__ = ["HEADS", "Comparison", "Difference", "Trial", "compare", "rows_of", "summary_of", "try_out", "unreached"]
+
+_WORTH = 300  # tokens below which there is nothing that a compaction could make smaller
 
 
 @frozen
 class Trial:
-    """How a session went with one set of engines; `result` is what `replay --json` prints."""
+    """How a session went with one set of engines; `result` is what `replay --json` prints.
+
+    One that could not begin has neither `result` nor `kept`, and `problems` says why.
+    """
 
     engines: tuple[str, ...]
-    result: Mapping[str, Any]
-    kept: Figures
+    result: Mapping[str, Any] | None
+    kept: Figures | None
     problems: tuple[str, ...]
 
     @property
     def saved(self) -> int:
         """Tokens that the compactions took out of the context, all together."""
-        return sum(done["tokens_before"] - done["tokens_after"] for done in self.result["results"])
+        return sum(done["tokens_before"] - done["tokens_after"] for done in self._results)
 
     @property
     def seconds(self) -> float:
         """Real time that was waited for compactions."""
-        return float(sum(done["seconds"] for done in self.result["results"]))
+        return float(sum(done["seconds"] for done in self._results))
+
+    @property
+    def _results(self) -> Sequence[Mapping[str, Any]]:
+        return () if self.result is None else self.result["results"]
 
 
 def try_out(session: Session, settings: Settings) -> Trial:
-    """Replay a session with these settings.  Raises `RunFailed` if it could not begin, and `Interrupted`."""
-    outcome = run(session, settings, Silence())
+    """Replay a session with these settings; one that cannot begin is a trial with a problem.  Raises `Interrupted`."""
+    try:
+        outcome = run(session, settings, Silence())
+    except RunFailed as error:
+        return Trial(settings.engines, None, None, (str(error),))
     return Trial(
         settings.engines,
         result_of(session, outcome.story, outcome.end),
@@ -62,7 +75,7 @@ def summary_of(trial: Trial) -> Mapping[str, Any]:
         "result": trial.result,
         "saved": trial.saved,
         "seconds": round(trial.seconds, 4),
-        "kept": attrs.asdict(trial.kept),
+        "kept": None if trial.kept is None else attrs.asdict(trial.kept),
         "problems": list(trial.problems),
     }
 
@@ -104,19 +117,44 @@ class Difference:
         return f" (message {next(n for n, (a, b) in pairs if a != b)} is the first that differs)"
 
 
-def compare(session: Session, left: Settings, right: Settings) -> tuple[int, Difference | None]:
-    """Replay a session twice: how many steps were the same, and where the two part, if they do."""
-    steps = [_steps(session, settings) for settings in (left, right)]
+@frozen
+class Comparison:
+    """How many steps were `same`, and where the two sides part, if they do.
+
+    `crossings` of the side that had more of them, `peak` the highest pressure that either met.
+    """
+
+    same: int
+    difference: Difference | None
+    crossings: int
+    peak: int
+
+
+def compare(session: Session, left: Settings, right: Settings) -> Comparison:
+    """Replay a session twice.  Raises `RunFailed` if a side could not begin, and `Interrupted`."""
+    steps: list[list[Step]] = []
+    crossings = peak = 0
+    for settings in (left, right):
+        steps.append([])
+        story = run(session, settings, Silence(), beside=_recording(steps[-1])).story
+        crossings, peak = max(crossings, story.count("crossing")), max(peak, story.peak)
     for at, (one, other) in enumerate(zip_longest(*steps), 1):
         if one != other:
-            return at - 1, Difference(at, one, other)
-    return len(steps[0]), None
+            return Comparison(at - 1, Difference(at, one, other), crossings, peak)
+    return Comparison(len(steps[0]), None, crossings, peak)
 
 
-def _steps(session: Session, settings: Settings) -> list[Step]:
-    steps: list[Step] = []
-    run(session, settings, Silence(), beside=_recording(steps))
-    return steps
+def unreached(crossings: int, threshold: int, peak: int) -> str | None:
+    """What to say where nothing was compacted because the context never grew so far; None: it did."""
+    if crossings:
+        return None
+    if peak < _WORTH:
+        return f"0 crossings: nothing was compacted, for the context came to {peak:,} tokens only; take a longer session"
+    step = 10 ** (len(str(peak)) - 2)
+    return (
+        f"0 crossings: nothing was compacted, for the context came to {peak:,} tokens of the threshold of {threshold:,}; try"
+        f" --threshold {peak * 2 // 3 // step * step}"
+    )
 
 
 def _recording(steps: list[Step]) -> Callable[[Facet], None]:
@@ -155,19 +193,22 @@ def _told(step: Step) -> str:
 
 def rows_of(trials: Sequence[Trial]) -> list[tuple[str, ...]]:
     """What a table shows of each trial, in the order of `HEADS`."""
-    return [
-        (
-            ", ".join(trial.engines),
-            str(trial.result["compactions"]),
-            str(trial.result["failed"] + trial.result["refused"]),
-            f"{trial.saved:,}",
-            f"{trial.result['tokens']['after']:,}",
-            f"{trial.seconds:.3f}",
-            f"{trial.kept.recall:.0%}",
-            f"{trial.kept.requests_found}/{trial.kept.requests}",
-        )
-        for trial in trials
-    ]
+    return [(", ".join(trial.engines), *_cells(trial)) for trial in trials]
 
 
-HEADS = ("engines", "done", "failed", "saved", "left", "seconds", "recall", "requests")
+def _cells(trial: Trial) -> tuple[str, ...]:
+    if trial.result is None or trial.kept is None:
+        return ("-",) * (len(HEADS) - 1)
+    return (
+        str(trial.result["compactions"]),
+        str(trial.result["refused"]),
+        str(trial.result["failed"]),
+        f"{trial.saved:,}",
+        f"{trial.result['tokens']['after']:,}",
+        f"{trial.seconds:.3f}",
+        f"{trial.kept.recall:.0%}",
+        f"{trial.kept.requests_found}/{trial.kept.requests}",
+    )
+
+
+HEADS = ("engines", "done", "refused", "failed", "saved", "left", "seconds", "recall", "requests")

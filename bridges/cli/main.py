@@ -40,14 +40,15 @@ def _run(args: Sequence[str] | None) -> int:
         missing = str(error.name).partition(".")[0]
         if missing not in _EXTRA:
             raise
-        tell(f"{missing} is missing; pip install 'hermes-dataspace[cli]'")
+        tell(f"{missing} is missing; in a checkout: pip install '.[cli]'")
         return 1
     try:
         return int(command.main(args=None if args is None else list(args), prog_name=NAME, standalone_mode=False) or 0)
     except CommandError as error:
         problem, code = str(error), error.exit_code
     except click.ClickException as error:
-        problem, code = f"{error.format_message().strip()} ({NAME} --help tells more)", 2
+        at = getattr(error, "ctx", None)
+        problem, code = f"{error.format_message().strip()} ({at.command_path if at else NAME} --help tells more)", 2
     except click.Abort:
         raise KeyboardInterrupt from None
     except BrokenPipeError:

@@ -59,7 +59,11 @@ class Rack:
         if name in self._plugged:  # given up: its supervisor makes room
             await self._plugged.pop(name).stop()
         outgoing = self._plugged.get(old) if old is not None else None
-        boot = _hopeful(supervised(boot_of(name, self._kinds), name=name, patience=_AT_ONCE), name)
+        try:
+            made = boot_of(name, self._kinds)
+        except Exception as error:  # somebody's own function made it, and the others can do without
+            raise RunFailed(f"engine {name} could not be made: {type(error).__name__}: {error}") from error
+        boot = _hopeful(supervised(made, name=name, patience=_AT_ONCE), name)
         try:
             plug = await swap(self._ds, outgoing, boot, name=f"supervisor of {name}", serves=name)
         except SwapError as error:

@@ -20,7 +20,10 @@ _dry = click.option("--dry-run", is_flag=True, help="Say what would change, and 
 @click.option("--engine", "engines", multiple=True, metavar="NAME", help="Engine that compacts; repeatable, in order.")
 @_dry
 def enable_command(home: str | None, engines: tuple[str, ...], dry_run: bool) -> int:
-    """Make the dataspace Hermes' context engine, in its config.yaml."""
+    """Choose it as Hermes' context engine.
+
+    Writes that into Hermes' config.yaml.
+    """
     if any(not name.strip() or "#" in name for name in engines):
         raise BadInput("--engine takes a name such as builtin, compressor or that of a plugin")
     config = read_config(hermes_home(home))
@@ -31,7 +34,10 @@ def enable_command(home: str | None, engines: tuple[str, ...], dry_run: bool) ->
 @_home
 @_dry
 def disable_command(home: str | None, dry_run: bool) -> int:
-    """Give Hermes its own context engine back; settings of engines stay in the file."""
+    """Give Hermes back the engine it had.
+
+    Settings of engines stay in the file.
+    """
     config = read_config(hermes_home(home))
     return _put(config, disable(config.data), dry_run, "Start hermes anew.")
 
@@ -39,7 +45,10 @@ def disable_command(home: str | None, dry_run: bool) -> int:
 @click.command("doctor")
 @_home
 def doctor_command(home: str | None) -> int:
-    """Look whether Hermes will run on the dataspace, and say what to do where it will not; changes nothing."""
+    """Look whether Hermes will run on it.
+
+    Says what to do where it will not; changes nothing.
+    """
     place = hermes_home(home)
     click.echo(f"Hermes' home: {shown(place)}")
     findings = examine(place)

@@ -26,7 +26,10 @@ __all__ = ["snapshots_command"]
 
 @click.group("snapshots")
 def snapshots_command() -> None:
-    """Look at what sessions knew when they were compacted, reset or ended, and bring it back."""
+    """What sessions knew, to look at and restore.
+
+    Snapshots are written when a session is compacted, reset or ended.
+    """
 
 
 @frozen
@@ -79,7 +82,10 @@ def _placed(command: Callable[..., list[str]]) -> Callable[..., int]:
 @snapshots_command.command("list")
 @_placed
 def list_command(place: _Place) -> list[str]:
-    """List them, the newest first; one that cannot be read is marked [CORRUPT]."""
+    """List them, the newest first.
+
+    One that cannot be read is marked [CORRUPT].
+    """
     entries = place.store.list()
     lines = [line_of(entry, number) for number, entry in enumerate(entries, 1)]
     head = f"profile {place.store.profile}, {place.store.directory}"
@@ -90,7 +96,10 @@ def list_command(place: _Place) -> list[str]:
 @click.argument("id_", metavar="ID")
 @_placed
 def show_command(id_: str, place: _Place) -> list[str]:
-    """Show one whole; ID is a number of the list, or the beginning of an id."""
+    """Show one whole.
+
+    ID is a number of the list, or the beginning of an id; digits alone are a number, unless there are six or more.
+    """
     entry = place.meant(id_)
     snapshot = place.store.load(entry.id)
     return place.said(
@@ -111,7 +120,10 @@ def show_command(id_: str, place: _Place) -> list[str]:
 )
 @_placed
 def restore_command(id_: str | None, most: int, place: _Place) -> list[str]:
-    """Print what a model is told of one, to be given to a session; without an ID that of the newest."""
+    """Print what a model is told of one.
+
+    It can be given to a session.  ID is as for show; without one it is the newest.
+    """
     if most < LEAST_TOKENS:
         raise BadInput(f"--tokens {most} is too little for any snapshot; give {LEAST_TOKENS} or more")
     entry = place.meant(id_)
@@ -123,7 +135,10 @@ def restore_command(id_: str | None, most: int, place: _Place) -> list[str]:
 @click.argument("id_", metavar="ID|all")
 @_placed
 def clear_command(id_: str, place: _Place) -> list[str]:
-    """Remove one, or all of the profile."""
+    """Remove one, or all of the profile.
+
+    ID is as for show; what is removed is named.
+    """
     meant = place.store.list() if id_ == "all" else [place.meant(id_)]
     removed = place.store.clear() if id_ == "all" else place.store.clear(meant[0].id)
     gone = [entry for entry in meant if not os.path.lexists(entry.path)]

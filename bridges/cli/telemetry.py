@@ -25,7 +25,7 @@ from .session import reason_of, shown
 from .telemetry_brain import log_of
 from .telemetry_charts import amount
 from .telemetry_report import page
-from .terminal import ascii_json, clean, one_line
+from .terminal import ascii_json, clean, one_line, tell
 
 __all__ = ["telemetry_command"]
 
@@ -35,7 +35,10 @@ _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 @click.group("telemetry")
 def telemetry_command() -> None:
-    """Who did what, for which profile: the logs that sessions have left."""
+    """Who did what, for which profile.
+
+    Reads the logs that sessions have left.
+    """
 
 
 def _of_logs(command: Callable[..., int]) -> Callable[..., int]:
@@ -53,13 +56,32 @@ def _of_logs(command: Callable[..., int]) -> Callable[..., int]:
         home: str | None, brain: str | None, logs: Sequence[str], profile: str | None, since: str | None, **more: Any
     ) -> int:
         start = None if since is None else moment_of(since, datetime.now(UTC))
+        paths = _paths(home, brain, logs)
         try:
-            past, bad = read_logs(_paths(home, brain, logs), profile=profile, since=start)
+            past, bad = read_logs(paths, profile=profile, since=start)
+            there = past or read_logs(paths)[0]
         except OSError as error:
             raise BadInput(f"a log cannot be read: {shown(error.filename)}: {reason_of(error)}") from None
-        return command(past=past, bad=bad, **more)
+        code = command(past=past, bad=bad, **more)
+        if not past:
+            place = brain or home or str(hermes_home(None)) if not logs else ""
+            tell(_why_none(paths, place, there, profile, since))
+        return code
 
     return reading
+
+
+def _why_none(paths: Sequence[Path], place: str, there: Sequence[Past], profile: str | None, since: str | None) -> str:
+    """What to say where no entry was found: what was looked for, where, and what there is."""
+    if not paths:
+        return f"there is no log below {shown(place)}; give another place with --home, --brain or --log"
+    files = ", ".join(shown(path) for path in paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    if not there:
+        return f"there are no entries in {files}"
+    profiles = sorted({past.profile for past in there})
+    if profile is not None and profile not in profiles:
+        return f"there are no entries of profile {profile!r} in {files}; there are some of: {', '.join(profiles)}"
+    return f"there are no entries since {since} in {files}; the latest is of {there[-1].at:%Y-%m-%d %H:%M} UTC"
 
 
 def moment_of(text: str, now: datetime) -> datetime:
@@ -112,15 +134,16 @@ _COLUMNS = (
 @_of_logs
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def summary_command(past: list[Past], bad: int, as_json: bool) -> int:
-    """Sessions, tokens, compactions, skills and failures of each profile."""
+    """What each profile has used and gained.
+
+    Sessions, tokens, compactions, skills and failures of each.
+    """
     told = accounts(past)
     if as_json:
         click.echo(
             ascii_json({"profiles": {one.profile: one.told() for one in told}, "entries": len(past), "unreadable": bad})
         )
         return 0
-    if not told:
-        click.echo("There are no entries.")
     for line in _table(told):
         click.echo(line)
     for note in _notes(told, bad):
@@ -166,7 +189,7 @@ def _notes(told: Sequence[Account], bad: int) -> list[str]:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the entries as they are, one a line.")
 def tail_command(past: list[Past], bad: int, count: int, as_json: bool) -> int:
-    """The latest entries, the last one at the end."""
+    """The latest entries, the last one last."""
     del bad
     for one in past[-count:]:
         click.echo(ascii_json(one.entry) if as_json else _told(one))
@@ -192,13 +215,16 @@ def _told(past: Past) -> str:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def cluster_command(past: list[Past], bad: int, per_profile: bool, least: int, as_json: bool) -> int:
-    """What came again and again, the weightiest first."""
+    """What came again and again.
+
+    The weightiest first.
+    """
     del bad
     found = lessons(past, per_profile=per_profile, least=least)
     if as_json:
         click.echo(ascii_json({"lessons": [_lesson(one) for one in found]}))
         return 0
-    if not found:
+    if not found and past:
         click.echo("Nothing came again.")
     for one in found:
         names = clean(", ".join(one.profiles))
@@ -216,7 +242,10 @@ def _lesson(one: Lesson) -> dict[str, Any]:
 @click.option("--out", metavar="FILE", required=True, help="Write the page here.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was written as one JSON object.")
 def report_command(past: list[Past], bad: int, out: str, as_json: bool) -> int:
-    """A page with charts, in one HTML file that needs nothing else."""
+    """A page with charts, in one HTML file.
+
+    It needs nothing else.
+    """
     check_target("--out", out, None)
     text = page(past, bad=bad, made=datetime.now(UTC))
     write_whole(Path(out), text)
@@ -233,7 +262,10 @@ def report_command(past: list[Past], bad: int, out: str, as_json: bool) -> int:
 @click.option("--brain", metavar="DIR", help="Write to a portable brain's log instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the entry as it was written.")
 def append_command(home: str | None, brain: str | None, as_json: bool) -> int:
-    """Append what comes on stdin: an entry, or what a tool hook is given, as JSON; for hooks of other programs."""
+    """Append what comes on stdin to the log.
+
+    An entry, or what a tool hook is given, as JSON; for hooks of other programs.
+    """
     if home is not None and brain is not None:
         raise BadInput("--home and --brain each say what is written to; give one of them")
     path = log_of(brain) if brain is not None else local_log(hermes_home(home))

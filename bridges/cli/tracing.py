@@ -16,7 +16,7 @@ from engines.wire import vocabulary_wire
 from .errors import BadInput
 from .session import shown
 
-__all__ = ["brief", "chain", "chosen", "facts_at_end", "read_trace", "told"]
+__all__ = ["brief", "chain", "chosen", "facts_at_end", "read_trace", "told", "why_none"]
 
 _LONGEST = 100  # characters of one value in a line
 
@@ -39,7 +39,20 @@ def read_trace(path: Path) -> tuple[Turn, ...]:
 
 def chosen(turns: Iterable[Turn], actor: str | None, sid: str | None) -> tuple[Turn, ...]:
     """The turns of one actor, about one session, or both."""
-    return tuple(turn for turn in turns if actor in (None, turn.actor) and (sid is None or any(_about(turn, sid))))
+    return tuple(turn for turn in turns if actor in (None, turn.actor) and (sid is None or sid in _sids(turn)))
+
+
+def why_none(turns: Sequence[Turn], actor: str | None, sid: str | None) -> str:
+    """What to say where none of the turns was chosen: what was looked for, and what there is."""
+    if not turns:
+        return "the trace holds no turns; the run that wrote it ended before the first"
+    actors = sorted({turn.actor for turn in turns if turn.actor})
+    sids = sorted({name for turn in turns for name in _sids(turn)})
+    if actor is not None and actor not in actors:
+        return f"no turn is one of actor {actor!r}; there are: {', '.join(actors) or 'none'}"
+    if sid is not None and sid not in sids:
+        return f"no turn is about session {sid!r}; there are: {', '.join(sids) or 'none'}"
+    return f"no turn of actor {actor!r} is about session {sid!r}; leave one of the two out"
 
 
 def chain(turns: Sequence[Turn], n: int) -> tuple[Turn, ...]:
@@ -89,8 +102,9 @@ def _plain(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str) else ascii(value)
 
 
-def _about(turn: Turn, sid: str) -> Iterator[bool]:
-    for action in turn.actions:
-        yield getattr(action.what, "sid", None) == sid
-    for news in turn.told:
-        yield any(getattr(value, "sid", None) == sid for value in news.args)
+def _sids(turn: Turn) -> Iterator[str]:
+    """The sessions that a turn is about, as often as it says so."""
+    for value in (*(action.what for action in turn.actions), *(arg for news in turn.told for arg in news.args)):
+        sid = getattr(value, "sid", None)
+        if isinstance(sid, str):
+            yield sid

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -10,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .errors import BadInput
-from .experiment import HEADS, compare, rows_of, summary_of, try_out
+from .experiment import HEADS, Trial, compare, rows_of, summary_of, try_out, unreached
 from .options import tokens
 from .replay import Settings
 from .session import Session, read_session, read_stdin
@@ -19,9 +21,10 @@ from .terminal import ascii_json, tell
 
 __all__ = ["bisim_command", "experiment_command"]
 
+_WIDE = 100_000  # columns, where no terminal has a number of them
 _session = click.argument("session", metavar="SESSION.jsonl")
 _length = click.option(
-    "--context-length", type=tokens, metavar="N", help="Tokens the model can hold.  [default: 128000]"
+    "--context-length", type=tokens, metavar="N", help="Tokens the model can hold.  [default: 128000, or the threshold if that is more]"
 )
 _threshold = click.option("--threshold", type=tokens, metavar="N", help="Tokens at which to compact.  [default: 75 %]")
 
@@ -41,24 +44,41 @@ _threshold = click.option("--threshold", type=tokens, metavar="N", help="Tokens 
 def experiment_command(
     session: str, arms: tuple[str, ...], context_length: int | None, threshold: int | None, as_json: bool
 ) -> int:
-    """Run a session once with each set of engines, and show what each made of it."""
+    """Run a session with several sets of engines.
+
+    Shows what each made of it, side by side; an arm that does not start is told, and the others are shown.
+    """
     settings = [arm_of(arm, "--arm", context_length, threshold) for arm in arms or ("compressor",)]
     recorded = read(session)
     trials = [try_out(recorded, each) for each in settings]
     if as_json:
         click.echo(ascii_json({"session": recorded.name, "arms": [summary_of(trial) for trial in trials]}))
     else:
-        table = Table(box=SIMPLE, title=f"{len(recorded.lines)} messages, threshold {settings[0].threshold:,} tokens")
-        table.add_column(HEADS[0], overflow="fold")
-        for head in HEADS[1:]:
-            table.add_column(head, justify="right", no_wrap=True)
-        for row in rows_of(trials):
-            table.add_row(*row)
-        Console(highlight=False).print(table)
+        _print(trials, f"{len(recorded.lines)} messages, threshold {settings[0].threshold:,} tokens")
     for trial in trials:
         for problem in trial.problems:
             tell(f"{', '.join(trial.engines)}: {problem}")
+    results = [trial.result for trial in trials if trial.result is not None]
+    if results:
+        crossings = max(result["crossings"] for result in results)
+        _note(unreached(crossings, settings[0].threshold, max(result["tokens"]["peak"] for result in results)))
     return 1 if any(trial.problems for trial in trials) else 0
+
+
+def _print(trials: Sequence[Trial], title: str) -> None:
+    """A table: as wide as the terminal, and where there is none as wide as it comes, for programs read that by words."""
+    table = Table(box=SIMPLE, title=title)
+    table.add_column(HEADS[0], overflow="fold")
+    for head in HEADS[1:]:
+        table.add_column(head, justify="right", no_wrap=True)
+    for row in rows_of(trials):
+        table.add_row(*row)
+    Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
+
+
+def _note(said: str | None) -> None:
+    if said is not None:
+        tell(said)
 
 
 @click.command("bisim")
@@ -68,16 +88,20 @@ def experiment_command(
 @_length
 @_threshold
 def bisim_command(session: str, left: str, right: str, context_length: int | None, threshold: int | None) -> int:
-    """Run a session with two sets of engines, and tell where the loop's facts part, if they do."""
+    """Tell where two sets of engines part, if they do.
+
+    Runs a session with each, and compares what the loop says.
+    """
     sides = [
         arm_of(given, option, context_length, threshold) for option, given in (("--left", left), ("--right", right))
     ]
-    same, difference = compare(read(session), *sides)
-    if difference is None:
-        click.echo(f"no difference in {same:,} steps")
-        return 0
-    click.echo(f"the same for {same:,} steps, then {difference}")
-    return 1
+    found = compare(read(session), *sides)
+    if found.difference is None:
+        click.echo(f"no difference in {found.same:,} steps")
+    else:
+        click.echo(f"the same for {found.same:,} steps, then {found.difference}")
+    _note(unreached(found.crossings, sides[0].threshold, found.peak))
+    return 0 if found.difference is None else 1
 
 
 def arm_of(given: str, option: str, context_length: int | None, threshold: int | None) -> Settings:

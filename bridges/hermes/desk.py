@@ -119,7 +119,8 @@ class Desk(Loop):
     def _began(self, serving: Serving) -> None:
         sid = self.plugs.sid_of(serving)
         if sid != serving.sid:
-            serving = self._heard[serving] = evolve(serving, sid=sid)
+            said, serving = serving, evolve(serving, sid=sid)
+            self._heard[said] = serving
         super()._began(serving)
         self._chosen(serving)
 

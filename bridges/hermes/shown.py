@@ -120,11 +120,13 @@ def asked(cell: Cell, *, charge: bool = False) -> list[str]:
     An observer whose engine serves as a compressor is asked too, after those; `charge`: who is in charge is marked.
     """
     ours = {cell.names[kind]: kind for kind in cell.kinds}
-    others = {
-        name: f"{kind_of(name)} (not in the list of engines)" for name in cell.engines.compressors if name not in ours
-    }
-    mark = " (in charge)" if charge else ""
-    return [f"{said}{mark}" if name == cell.first else said for name, said in {**ours, **others}.items()]
+    others = [name for name in cell.engines.compressors if name not in ours]
+    told = []
+    for name in (*ours, *others):
+        marks = ["in charge"] if charge and name == cell.first else []
+        marks += [] if name in ours else ["not in the list of engines"]
+        told.append(f"{kind_of(name)} ({', '.join(marks)})" if marks else kind_of(name))
+    return told
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

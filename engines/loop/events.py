@@ -148,7 +148,8 @@ class BudgetChanged(Event):
 class UsageRead(Event):
     """A response came, with the usage its provider reported: any mapping, perhaps empty.
 
-    `estimate` is what stands in where the provider says nothing about the prompt.
+    A count that is no number, or one that nobody can have counted, is taken as missing: providers report all sorts of things,
+    and no response is lost for that.  `estimate` is what stands in where the provider says nothing about the prompt.
     """
 
     usage: Mapping[str, Any] = field(factory=dict, validator=_check_mapping)

@@ -76,9 +76,26 @@ def _names(_policy: Policy, attribute: Attribute[Any], value: Any) -> None:
         raise TypeError(f"{attribute.name} takes a tuple of kinds, not {value!r}")
 
 
+def _above_zero(_policy: Policy, attribute: Attribute[Any], value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise ValueError(f"{attribute.name} takes seconds above 0, not {value!r}")
+
+
+def _all_above_zero(policy: Policy, attribute: Attribute[Any], value: Any) -> None:
+    for each in value.values():
+        _above_zero(policy, attribute, each)
+
+
+def _from_one(_policy: Policy, attribute: Attribute[Any], value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{attribute.name} takes a whole number from 1 on, not {value!r}")
+
+
 @frozen
 class Policy:
     """How the loop decides.  Times are seconds, `low_mark` is a share of the threshold.
+
+    A time that is not above 0 raises `ValueError`: nobody could answer within it.
 
     `owned` says that the loop keeps the context itself: it can be replaced at any time, and an offer is committed at
     once.  `asks` off: nobody is asked, whoever sees the question may answer it.
@@ -90,14 +107,14 @@ class Policy:
     low_mark: float = field(default=0.8, validator=[validators.ge(0.0), validators.le(1.0)])
     compressors: tuple[str, ...] = field(default=(), validator=_names)
     revisers: tuple[str, ...] = field(default=("skills",), validator=_names)
-    deadlines: Mapping[str, float] = field(factory=dict[str, float])
-    deadline: float = 300.0
-    reviser_deadline: float = 2.0
-    retry_first: float = 30.0
-    retry_last: float = 900.0
-    futile_most: int = 2
-    often_most: int = 6
-    often_within: float = 600.0
+    deadlines: Mapping[str, float] = field(factory=dict[str, float], validator=_all_above_zero)
+    deadline: float = field(default=300.0, validator=_above_zero)
+    reviser_deadline: float = field(default=2.0, validator=_above_zero)
+    retry_first: float = field(default=30.0, validator=_above_zero)
+    retry_last: float = field(default=900.0, validator=_above_zero)
+    futile_most: int = field(default=2, validator=_from_one)
+    often_most: int = field(default=6, validator=_from_one)
+    often_within: float = field(default=600.0, validator=_above_zero)
     accept: Accept = strict
     estimate: Callable[[Messages], int] = estimate_tokens
     compactable: Callable[[Mapping[str, Any]], bool] = compactable

@@ -7,6 +7,7 @@ model says nor a summary makes anything available; a summary of the run loop's o
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -125,7 +126,7 @@ def look(rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...] | None = 
 def sightings(rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...] | None = None) -> Iterator[Sighting]:
     """Every row that says something of a skill, failed loads among them; `summaries` as for `look`."""
     summed_up = frozenset(summary_rows(rows) if summaries is None else summaries)
-    waiting: list[Call] = []
+    waiting: dict[str, deque[Call]] = {}
     for at, row in enumerate(rows):
         role = row.get("role")
         if role == "tool":
@@ -133,7 +134,9 @@ def sightings(rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...] | No
             if one is not None:
                 yield one
             continue
-        waiting = list(calls_of(row)) if _may_load(row.get("tool_calls", ())) else []
+        waiting = {}
+        for call in calls_of(row) if _may_load(row.get("tool_calls", ())) else ():
+            waiting.setdefault(call.id, deque()).append(call)
         if role == "user":
             yield from (Sighting(at, reading) for reading in read_user(text_of(row)))
         if at in summed_up:
@@ -158,12 +161,12 @@ def _may_load(calls: Any) -> bool:
     return False
 
 
-def _result(at: int, row: Mapping[str, Any], waiting: list[Call]) -> Sighting | None:
+def _result(at: int, row: Mapping[str, Any], waiting: Mapping[str, deque[Call]]) -> Sighting | None:
     """Read a tool's row as the result of the first of the waiting calls that it can answer."""
-    call = next((call for call in waiting if call.id == call_id(row)), None)
-    if call is None:
+    calls = waiting.get(call_id(row) or "")
+    if not calls:
         return None
-    waiting.remove(call)
+    call = calls.popleft()
     if call.name != SKILL_TOOL:
         return None
     reading = read_result(call, text_of(row), row.get(SKILL_KEY))

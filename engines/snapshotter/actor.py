@@ -161,7 +161,16 @@ class _Snapshotter:
     def _lives_on(self, session: f.Session) -> bool:
         """Whether another agent goes on with the same session of the host: a helper has ended, not the session."""
         others = [other for other in self._me.facts(where(f.Session, state="active")) if other.sid != session.sid]
-        return bool(session.host_session) and any(other.host_session == session.host_session for other in others)
+        alike = [other for other in others if session.host_session and other.host_session == session.host_session]
+        return any(
+            self._is_kept(other) for other in alike
+        )  # one of which nothing is kept, such as a review, keeps nothing
+
+    def _is_kept(self, session: f.Session) -> bool:
+        try:
+            return self._ways.store_for(session) is not None
+        except Exception:  # noqa: BLE001 - told when something of it is to be written
+            return False
 
     def _forget(self, session: f.Session) -> None:
         """A conversation is known no longer; nor is what became of its snapshots."""

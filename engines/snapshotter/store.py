@@ -114,7 +114,7 @@ class SnapshotStore:
         try:
             import filelock  # noqa: PLC0415 - part of an extra, which may be missing
         except ModuleNotFoundError:
-            raise SnapshotError("filelock is missing; pip install 'hermes-dataspace[hermes]'") from None
+            raise SnapshotError("filelock is missing; in a checkout: pip install '.[hermes]'") from None
         make_private(self.directory)
         lock = self.directory / LOCK
         if lock.is_symlink():  # somebody's trap, from when the folder was open

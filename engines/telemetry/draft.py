@@ -53,7 +53,9 @@ def drafted(draft: Draft, redact: Redact) -> Entry:
         entry = tool_entry(*draft.told[:4], bad=draft.told.bad, redact=redact)
     else:
         skill, action, detail, reflection = _WORDS[draft.kind](draft.told)
-        skill, action, reflection, *values = redact([skill[:2_200], action[:2_200], reflection, *_strings(detail)])
+        skill, action, reflection, *values = redact(
+            [skill[:2_200], action[:2_200], reflection[:20_000], *_strings(detail)]
+        )
         entry = weighed(draft.kind, skill=skill[:200], action=action[:200], reflection=reflection)
         entry["detail"] = _json(_with(detail, values))
     entry["evidence_ids"] = [said(one)[:200] for one in draft.evidence if one]

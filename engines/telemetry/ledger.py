@@ -24,6 +24,7 @@ Admit = Callable[[f.Session], tuple[str, Any]]
 
 _RESPONSES = 50_000  # response ids that are remembered
 _QUESTIONS = 8  # questions of a session that may be open at a time, with much to spare
+_LONGEST = 1e9  # seconds; some thirty years
 _MOST = 10_000  # sessions that are open without anybody having said so, and ended ones that are remembered
 
 
@@ -95,7 +96,7 @@ class Ledger:
         tally = self._tallies.pop(session.sid, None)
         if tally is not None:
             _remember(self._ended, session.sid, _MOST)
-            told = {"ended": why, "lasted": round(at - tally.began, 3), **tally.sums.told()}
+            told = {"ended": why, "lasted": round(_spent(at - tally.began), 3), **tally.sums.told()}
             yield _draft(tally, "session", at, told)
 
     def _process(self, fact: Any, at: float) -> Iterator[Draft]:
@@ -144,7 +145,7 @@ class Ledger:
 
     def _compressed(self, tally: Tally, fact: f.Compressed, at: float) -> Iterator[Draft]:
         asked = tally.asked.pop(fact.ask, at)
-        seconds = fact.seconds or at - tally.wanted.pop(fact.ask, asked)  # a loop without a clock does not say
+        seconds = _spent(fact.seconds or at - tally.wanted.pop(fact.ask, asked))  # a loop without a clock does not say
         tally.sums.compactions += 1
         tally.sums.saved += fact.tokens_before - fact.tokens_after
         tally.sums.waited += seconds
@@ -152,7 +153,7 @@ class Ledger:
         yield _draft(tally, "compaction", at, {**told, "seconds": round(seconds, 3)})
 
     def _compaction_failed(self, tally: Tally, fact: f.CompactionFailed, at: float) -> Iterator[Draft]:
-        waited = at - tally.asked.pop(fact.ask, at)
+        waited = _spent(at - tally.asked.pop(fact.ask, at))
         tally.sums.waited += waited
         tally.sums.failures += 1
         told = {"ask": fact.ask, "reason": fact.reason, "seconds": round(waited, 3)}
@@ -168,7 +169,7 @@ class Ledger:
         if bad:
             tally.sums.tool_failures += 1
             tally.sums.failures += 1
-            tally.sums.tool_lost += fact.seconds or 0.0
+            tally.sums.tool_lost += _spent(fact.seconds or 0.0)
         kind = "tool-failed" if bad else "tool"
         yield Draft(at, kind, tally.profile, tally.route, (fact.sid, fact.call_id or fact.tool), call_of(fact, bad))
 
@@ -208,6 +209,11 @@ def _remember(store: OrderedDict[str, None], name: str, most: int) -> None:
     store[name] = None
     if len(store) > most:
         store.popitem(last=False)
+
+
+def _spent(seconds: float) -> float:
+    """A span of time; none where the clock was set back meanwhile, or somebody has measured nonsense."""
+    return seconds if 0.0 <= seconds <= _LONGEST else 0.0
 
 
 def _draft(tally: Tally, kind: str, at: float, told: Any) -> Draft:

@@ -29,7 +29,7 @@ try:
     from .spans import Spans
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"{error.name} is missing; pip install 'hermes-dataspace[otel]'", name=error.name
+        f"{error.name} is missing; in a checkout: pip install '.[otel]'", name=error.name
     ) from None
 
 __all__ = ["OpenTelemetry", "to_files"]

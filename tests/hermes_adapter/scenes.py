@@ -21,6 +21,7 @@ import bridges.hermes
 from bridges.hermes.runtime import running
 from engines import facts as f
 from tests.hermes.host import _loopback_only
+from tests.hermes_adapter import written
 from tests.hermes_adapter.model import OVERFLOW, Call, Model, Refusal, Say
 from tests.hermes_adapter.stage import KEY, Stage, history, problems, threads
 
@@ -219,6 +220,27 @@ def ours_stands_in(stage: Stage) -> Seen:
         {"engines": ["tests.hermes_adapter.bad:Raises", "compressor"]},
         rows=history(40, 5000),
     )
+
+
+@scene
+def somebody_s(stage: Stage) -> Seen:
+    """An engine of the dataspace that somebody has written after the guide, and what `/dataspace` says of it."""
+    from bridges.hermes.command import answer
+
+    seen = play(stage, [reading(stage, 60_000)], {"engines": [written.BOOT, "compressor"]})
+    seen["status"] = answer("status", acts=True)
+    return seen
+
+
+@scene
+def an_observer_s(stage: Stage) -> Seen:
+    """No engine is named, and that of an observer serves as a compressor."""
+    from bridges.hermes.command import answer
+
+    seen = play(stage, [reading(stage, 60_000)], {"engines": [], "observers": [written.NAME]})
+    seen["status"] = answer("status", acts=True)
+    answer(f"unplug {written.NAME}", acts=True)  # it serves every conversation of the process
+    return seen
 
 
 @scene
