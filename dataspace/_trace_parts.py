@@ -21,8 +21,8 @@ __all__ = ["Reader", "Writer"]
 
 Runs = tuple[tuple[int, int], ...]
 
-MOST = 50_000
-"""So many objects are known by identity; what is forgotten then is only slower to find."""
+PARTS, VALUES = 50_000, 1_000
+"""So many are remembered to find them fast; what is forgotten is slower to find, and then is another object when read."""
 
 
 class Writer:
@@ -69,13 +69,12 @@ class _Written:
             return known[1]
         runs: list[tuple[int, int]] = []
         for number in map(self._number, value):
-            first, length = runs[-1] if runs else (-1, 0)
-            if first + length == number and runs:
-                runs[-1] = (first, length + 1)
+            if runs and sum(runs[-1]) == number:
+                runs[-1] = (runs[-1][0], runs[-1][1] + 1)
             else:
                 runs.append((number, 1))
         found = tuple(runs)
-        _keep(self._values, value, found)
+        _keep(self._values, id(value), (value, found), VALUES)
         return found
 
     def take(self) -> list[Any]:
@@ -104,7 +103,7 @@ class _Written:
         if number is None:
             number = self._numbers[text] = len(self._numbers)
             self._new.append(part)
-        _keep(self._parts, part, number)
+        _keep(self._parts, id(part), (part, number), PARTS)
         return number
 
 
@@ -146,9 +145,7 @@ class _Read:
         if found is None:
             parts = [part for first, length in runs for part in self._parts[first : first + length]]
             found = self._load(parts)
-            if len(self._values) >= MOST:
-                self._values.clear()
-            self._values[runs] = found
+            _keep(self._values, runs, found, VALUES)
         return found
 
     def _run(self, run: Any) -> tuple[int, int]:
@@ -160,7 +157,7 @@ class _Read:
         return first, length
 
 
-def _keep(known: dict[int, tuple[Any, Any]], thing: Any, what: Any) -> None:
-    if len(known) >= MOST:
+def _keep(known: dict[Any, Any], key: Any, what: Any, most: int) -> None:
+    if len(known) >= most:
         known.clear()
-    known[id(thing)] = (thing, what)
+    known[key] = what

@@ -77,9 +77,7 @@ def test_disable_takes_it_back(home: Path) -> None:
     run("enable", "--home", str(home))
     code, _out, _err = run("disable", "--home", str(home))
     assert code == 0
-    data = loaded(home)
-    assert "engine" not in data["context"]
-    assert data["plugins"]["enabled"] == ["weather"]
+    assert (home / "config.yaml").read_text() == CONFIG
     assert "nothing to change" in run("disable", "--home", str(home))[1]
 
 
@@ -174,6 +172,118 @@ def test_wrong_options_are_refused(home: Path, args: tuple[str, str]) -> None:
     assert err.count("\n") == 1
 
 
+LOSSLESS = """\
+context:
+  # which one
+  engine: lossless-hermes  # because
+
+# the rest
+plugins:
+  enabled:
+    - weather
+    - lossless-hermes   # good
+    - maps
+
+# at the end
+model: some/model
+"""
+
+FILES = {
+    "none chosen": "model: x\n",
+    "by hand": CONFIG,
+    "quoted": 'context:\n  engine: "compressor"   # mine\n  other: [1, 2]\n',
+    "comments only": "# nothing yet\n",
+    "empty list": "plugins:\n  enabled: []\n  disabled: []\n",
+    "dashes at the margin": "plugins:\n  enabled:\n  - a   # b\n  - c\n\n# next\nmodel: x\n",
+    "dashes further in": "plugins:\n    enabled:\n      - a\nlist:\n      - 1\n",
+    "block of ours": "context:\n  engine: compressor\n  dataspace:\n    guard: record  # to compare\n# end\n",
+    "no end of line": "model: x  # y",
+    "flow": "context: {engine: compressor, x: 1}\nplugins: {enabled: [a, b]}\n",
+}
+
+
+@pytest.mark.parametrize("text", FILES.values(), ids=FILES)
+def test_what_was_there_is_there_again(home: Path, text: str) -> None:
+    """After `enable` and `disable` the file is byte for byte what it was, and in between all its comments are there."""
+    (home / "config.yaml").write_text(text)
+    assert run("enable", "--home", str(home))[0] == 0
+    between = (home / "config.yaml").read_text()
+    assert loaded(home)["context"]["engine"] == "dataspace"
+    assert [line for line in text.splitlines() if line.lstrip().startswith("#") and line not in between] == []
+    assert run("disable", "--home", str(home))[0] == 0
+    assert (home / "config.yaml").read_text() == text + ("" if text.endswith("\n") else "\n")
+
+
+def test_a_hosted_engine_gets_its_places_back(home: Path) -> None:
+    """It is the context engine and an enabled plugin again, in its old place; the settings of engines stay."""
+    (home / "config.yaml").write_text(LOSSLESS)
+    args = ("--engine", "lossless-hermes", "--engine", "compressor", "--home", str(home))
+    assert run("enable", *args)[0] == 0
+    data = loaded(home)
+    assert data["plugins"]["enabled"] == ["weather", "dataspace", "maps"]
+    assert data["context"]["dataspace"] == {
+        "before": {"engine": "lossless-hermes", "plugins": ["lossless-hermes"]},
+        "engines": ["lossless-hermes", "compressor"],
+    }
+    assert "context.dataspace: unknown" not in doctor(home)[1]
+    assert "nothing to change" in run("enable", *args)[1]
+    code, out, _ = run("disable", "--home", str(home))
+    assert (code, "context.engine: lossless-hermes" in out, "enabled with lossless-hermes" in out) == (0, True, True)
+    kept = "  dataspace:\n    engines:\n      - lossless-hermes\n      - compressor\n"
+    assert (home / "config.yaml").read_text().replace(kept, "") == LOSSLESS
+
+
+def test_what_was_chosen_meanwhile_stays(home: Path) -> None:
+    """Who has picked another engine by hand keeps it, and gets no plugin back; nothing is remembered any more."""
+    (home / "config.yaml").write_text(LOSSLESS)
+    assert run("enable", "--engine", "lossless-hermes", "--home", str(home))[0] == 0
+    text = (home / "config.yaml").read_text()
+    (home / "config.yaml").write_text(text.replace("engine: dataspace", "engine: other"))
+    assert run("disable", "--home", str(home))[0] == 0
+    data = loaded(home)
+    assert data["context"] == {"dataspace": {"engines": ["lossless-hermes"]}, "engine": "other"}
+    assert data["plugins"]["enabled"] == ["weather", "maps"]
+
+
+def test_no_comment_is_lost_with_what_it_hangs_on(home: Path) -> None:
+    """What the user has written below our lines stays where it is."""
+    (home / "config.yaml").write_text(
+        "plugins:\n  enabled:\n  - dataspace\n\n# mine\ncontext:\n  engine: dataspace   # this\n# end\n"
+    )
+    assert run("disable", "--home", str(home))[0] == 0
+    assert (home / "config.yaml").read_text() == (
+        "plugins:\n  enabled: []\n\n# mine\ncontext:\n  engine: compressor   # this\n# end\n"
+    )
+    (home / "config.yaml").write_text(
+        "context:\n  engine: dataspace\n  dataspace:\n    before: {engine: lcm}\n    # a note\n"
+    )
+    assert run("disable", "--home", str(home))[0] == 0
+    assert "# a note" in (home / "config.yaml").read_text()
+
+
+def test_a_file_that_enable_has_made_goes_again(home: Path) -> None:
+    """Nothing is left in it, and nothing is no `{}`; a link to somewhere else is not removed."""
+    (home / "config.yaml").unlink()
+    assert run("enable", "--home", str(home))[0] == 0
+    assert run("disable", "--home", str(home))[0] == 0
+    assert not (home / "config.yaml").exists()
+    assert "nothing to change" in run("disable", "--home", str(home))[1]
+    (home / "elsewhere.yaml").touch()
+    (home / "config.yaml").symlink_to(home / "elsewhere.yaml")
+    assert run("enable", "--home", str(home))[0] == 0
+    assert run("disable", "--home", str(home))[0] == 0
+    assert (home / "elsewhere.yaml").read_text() == ""
+
+
+def test_an_engine_that_is_not_there_is_warned_of(home: Path) -> None:
+    """It is written down all the same, for it may be installed later."""
+    code, _, err = run("enable", "--engine", "bogus", "--engine", "nowhere.at_all:boot", "--home", str(home))
+    assert (code, err.count("\n")) == (0, 2)
+    assert "the engine bogus is no installed plugin. Install it" in err
+    assert "the engine nowhere.at_all:boot cannot be loaded (ModuleNotFoundError" in err
+    assert loaded(home)["context"]["dataspace"]["engines"] == ["bogus", "nowhere.at_all:boot"]
+
+
 # -- doctor -----------------------------------------------------------------------------------------------------------
 
 
@@ -229,6 +339,27 @@ def test_the_block_is_read_as_the_adapter_reads_it(home: Path) -> None:
         "context.dataspace.enabled is false",
     ):
         assert said in out
+
+
+def test_somebody_elses_code_is_looked_for(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines and observers that are named outright are loaded, and each that cannot be is told; who stands in, too."""
+    start = "plugins: {enabled: [dataspace]}\ncontext: {engine: dataspace, dataspace: {"
+    (home / "config.yaml").write_text(f"{start}engines: [no.such:boot], observers: [snapshotter, no.such]}}}}\n")
+    code, out = doctor(home)
+    assert code == 0
+    assert "the engine no.such:boot cannot be loaded (ModuleNotFoundError" in out
+    assert "until then Hermes' own compressor (builtin) stands in" in out
+    assert "the observer no.such cannot be loaded (ModuleNotFoundError" in out
+    assert "filelock" not in out
+    monkeypatch.setattr("bridges.cli.doctor.find_spec", lambda _name: None)
+    there = "engines: ['engines.compressor:compressor', bogus], observers: [snapshotter, json.tool, gone]"
+    (home / "config.yaml").write_text(f"{start}{there}}}}}\n")
+    _, out = doctor(home)
+    assert "engines.compressor:compressor cannot" not in out
+    assert "until then the others serve" in out
+    assert "json.tool cannot" not in out
+    assert "filelock is missing: no snapshots will be kept" in out
+    assert "there is no observer 'gone'; known are skills, snapshotter, telemetry, and a module of your own is" in out
 
 
 def test_switches_in_the_environment_are_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from bridges.cli.app import command
-from bridges.cli.main import main
 from bridges.cli.errors import BadInput
+from bridges.cli.main import main
 from bridges.cli.tracing import brief, why_none
 from dataspace.trace import Opaque, Turn, load_turns, standing
 from engines.facts import Budget, Usage
@@ -61,6 +61,16 @@ def test_a_trace_replays_into_what_stood(traced: Path) -> None:
     assert [turn.n for turn in turns] == sorted({turn.n for turn in turns})
     assert ["ended"] == [fact.state for fact in standing(turns) if type(fact).__name__ == "Session"]
     assert all(turn.at is not None and turn.at >= 0 for turn in turns)
+
+
+def test_a_message_of_the_session_is_in_the_file_once(traced: Path) -> None:
+    """However often a list that holds it was published, told and retracted: a trace does not outgrow its session."""
+    written = [json.loads(line).get("parts", {}).get("messages", []) for line in traced.open(encoding="utf-8")]
+    texts = [row["content"] for rows in written for row in rows]
+    assert [1] * 10 == [sum(text.startswith(f"{n}: word") for text in texts) for n in range(10)]
+    lists = [line for line in traced.open(encoding="utf-8") if '"Transcript"' in line]
+    assert len(lists) > 10
+    assert max(map(len, lists)) < 6_000  # one message, and what else a turn says
 
 
 def test_one_actor(traced: Path) -> None:

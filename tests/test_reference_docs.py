@@ -84,7 +84,7 @@ def test_no_section_is_of_something_that_is_gone() -> None:
         "compressor",
         "Limits",
     }
-    for module in ("engine", "skills", "snapshotter", "telemetry"):
+    for module in ("engine", "named", "skills", "snapshotter", "telemetry"):
         if find_spec(f"engines.{module}"):
             there |= set(import_module(f"engines.{module}").__all__)
     assert set() == sections(page("engines")).keys() - there

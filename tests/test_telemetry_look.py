@@ -280,9 +280,32 @@ def test_nothing_yet(tmp_path: Path, command: Out) -> None:
     """A home without a log is no mistake."""
     (tmp_path / ".agent" / "memory").mkdir(parents=True)
     for where in ("--home", "--brain"):
-        assert (0, "There are no entries.\n", "") == command("summary", where, str(tmp_path))
-        assert (0, "Nothing came again.\n", "") == command("cluster", where, str(tmp_path))
-        assert (0, "", "") == command("tail", where, str(tmp_path))
+        code, out, err = command("summary", where, str(tmp_path))
+        assert (0, "", 1) == (code, out, err.count("\n"))
+        assert f"there is no log below {tmp_path}; give another place" in err
+        for what in ("cluster", "tail"):
+            code, out, err = command(what, where, str(tmp_path))
+            assert (0, "", True) == (code, out, f"below {tmp_path}" in err)
+
+
+def test_an_empty_answer_says_why(tmp_path: Path, command: Out) -> None:
+    """What was looked for and where, and what there is; with --json stdout has the object all the same."""
+    (log := local_log(tmp_path)).parent.mkdir(parents=True)
+    log.touch()
+    assert f"there are no entries in {log}" in command("tail", "--log", str(log))[2]
+    EpisodicLog(log).append({**usage(1), "profile": "fin", "timestamp": NOON.isoformat()})
+    there = [past.profile for past in read_logs([log])[0]]
+    for what in ("summary", "tail", "cluster"):
+        code, out, err = command(what, "--home", str(tmp_path), "--profile", "nope")
+        assert (0, "", 1) == (code, out, err.count("\n"))
+        assert f"no entries of profile 'nope' in {log}; there are some of: {', '.join(there)}" in err
+    code, out, err = command("summary", "--home", str(tmp_path), "--since", "2999-01-01", "--json")
+    assert (0, 0, True) == (code, json.loads(out)["entries"], "no entries since 2999-01-01" in err)
+    monkey = str(tmp_path / "other")
+    many = [arg for n in range(4) for arg in ("--log", f"{monkey}{n}")]
+    for n in range(4):
+        Path(f"{monkey}{n}").touch()
+    assert "and 1 more" in command("tail", *many)[2]
 
 
 # -- lessons ----------------------------------------------------------------------------------------------------------

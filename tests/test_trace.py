@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.measure import calls
-from dataspace import CAPTURE, Crashed, Dataspace, Facet, Observe, open_dataspace, where
+from dataspace import CAPTURE, Crashed, Dataspace, Facet, Observe, _trace_parts, open_dataspace, where
 from dataspace.trace import (
     Action,
     Opaque,
@@ -32,6 +32,8 @@ from dataspace.trace import (
     why,
 )
 from dataspace.wire import Wire, WireError
+from engines.messages import Messages
+from engines.wire import vocabulary_wire
 from tests.bisim.test_space import ACTORS, P, Q, Real, programs, real_pattern
 
 
@@ -439,7 +441,7 @@ def test_a_trace_file_reads_back() -> None:
     """A header and one turn a line; what the vocabulary has no words for is kept as text, and stays that."""
     turns = some_turns()
     lines = list(dump_turns(turns, WIRE))
-    assert {"trace": "hermes-dataspace trace", "version": 1} == json.loads(lines[0])
+    assert {"trace": "hermes-dataspace trace", "version": 2} == json.loads(lines[0])
     assert len(turns) + 1 == len(lines)
     assert all(line.endswith("\n") and line.count("\n") == 1 for line in lines)
     loaded = list(load_turns([*lines, "\n", ""], WIRE))
@@ -554,8 +556,8 @@ def test_a_line_that_is_no_object_is_refused(line: str) -> None:
         (["[]"], "this is no trace"),
         (['{"trace": "something else", "version": 1}'], "this is no trace"),
         ([json.dumps(LINE)], "this is no trace"),
-        (['{"trace": "hermes-dataspace trace"}'], "version null of the format cannot be read, 1 can"),
-        (['{"trace": "hermes-dataspace trace", "version": 2}'], r"version a whole number \(2\) of the format"),
+        (['{"trace": "hermes-dataspace trace"}'], "version null of the format cannot be read, 1 and 2 can"),
+        (['{"trace": "hermes-dataspace trace", "version": 3}'], r"version a whole number \(3\) of the format"),
         (['{"trace": "hermes-dataspace trace", "version": true}'], r"version true or false \(True\) of the format"),
     ],
 )
@@ -563,6 +565,149 @@ def test_what_is_no_trace_of_this_version_is_refused(lines: list[str], problem: 
     """By the first line, before any turn."""
     with pytest.raises(WireError, match=rf"^\$line 1: {problem}"):
         list(load_turns(lines, WIRE))
+
+
+# -- what values share -----------------------------------------------------------------------------------------------
+
+
+@frozen
+class Talk:
+    """A conversation so far."""
+
+    messages: Messages
+    note: Any = None
+
+
+MESSAGES = next(value for value in vocabulary_wire().shared if value.cls is Messages)
+TALKS = Wire([Talk, Observe], values=[MESSAGES])
+
+
+def growing(count: int, size: int = 200) -> tuple[Turn, ...]:
+    """A conversation that grows by a message a turn, with everything that was ever said told again each time."""
+    ds = Dataspace()
+    me = ds.actor("a")
+    ds.actor("b").observe(Talk, quiet, quiet)
+    said: list[Any] = []
+    with recording(ds) as turns:
+        handle = me.publish(Talk(Messages.of([])))
+        for at in range(count):
+            said.append({"role": "user", "content": f"{at} " + "x" * size})
+            handle = me.replace(handle, Talk(Messages.of([dict(row) for row in said])))  # nothing is the same object
+    return tuple(turns)
+
+
+def test_a_message_is_written_once() -> None:
+    """A trace grows with the conversation, not with its square; what comes back is equal, and shared again."""
+    sizes = []
+    for count_ in (50, 100):
+        turns = growing(count_)
+        lines = list(dump_turns(turns, TALKS))
+        assert 1 == sum(line.count('"49 xx') for line in lines)
+        loaded = tuple(load_turns(lines, TALKS))
+        assert turns == loaded
+        assert lines == list(dump_turns(loaded, TALKS))
+        sizes.append(sum(map(len, lines)))
+    assert sizes[1] < 2.2 * sizes[0]
+    last = loaded[-1].told[0].args[0].messages
+    assert loaded[-1].actions[-1].what.messages[0] is last[0]
+
+
+JSON = st.recursive(
+    st.sampled_from([None, True, False, 0, 1, 1.0, 0.0, -0.0, "", "a", "\ud800", 10**40]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["b", "a", "c"]), inner, max_size=3),
+    max_leaves=6,
+)
+ROWS = st.dictionaries(st.sampled_from(["role", "content", "more"]), JSON, max_size=3)
+
+
+@given(st.lists(ROWS, min_size=1, max_size=4), st.data())
+def test_values_with_parts_read_back_exactly(pool: list[Any], data: Any) -> None:
+    """Any lists of any rows, in any order, next to facts that the vocabulary has no words for; to the last type and key."""
+    lists = st.lists(st.sampled_from(pool), max_size=6).map(Messages.of)
+    facts = data.draw(st.lists(st.builds(Talk, lists, st.sampled_from([None, 7, 1j, Secret(1)])), max_size=6))
+    turns = [
+        Turn(n, None, "a", (Action("send", fact),), (Told("heard", ("b",), (fact, fact.messages)),))
+        for n, fact in enumerate(facts)
+    ]
+    lines = list(dump_turns(turns, TALKS))
+    loaded = list(load_turns(lines, TALKS))
+    for fact, turn in zip(facts, loaded, strict=True):
+        known = fact.note is None or fact.note == 7
+        assert (fact if known else Opaque(repr(fact))) == turn.actions[0].what
+        assert json.dumps(fact.messages.thaw()) == json.dumps(turn.told[0].args[1].thaw())
+    assert lines == list(dump_turns(loaded, TALKS))
+    rows = [json.dumps(row) for line in lines[1:] for row in json.loads(line).get("parts", {}).get("messages", ())]
+    assert len(rows) == len(set(rows))
+
+
+def test_a_trace_of_version_1_is_read() -> None:
+    """There every value stands whole; it says the same turns."""
+    turns = growing(5)
+    whole = [
+        {
+            **json.loads(line),
+            "actions": [[a.name, a.handle, TALKS.dump_value(a.what)] for a in turn.actions],
+            "told": [[t.kind, list(t.to), [TALKS.dump_value(value) for value in t.args]] for t in turn.told],
+        }
+        for turn, line in zip(turns, [*dump_turns(turns, TALKS)][1:], strict=True)
+    ]
+    lines = [json.dumps({name: one for name, one in line.items() if name != "parts"}) for line in whole]
+    header = json.dumps({"trace": "hermes-dataspace trace", "version": 1})
+    assert turns == tuple(load_turns([header, *lines], TALKS))
+    with pytest.raises(WireError, match=r"^\$line 2: a turn is an object with the keys"):
+        list(load_turns([header, json.dumps({**whole[0], "parts": {}})], TALKS))
+
+
+@pytest.mark.parametrize(
+    ("parts", "named", "path", "problem"),
+    [
+        ([], [], ".parts", "an object is wanted"),
+        ({"rows": []}, [], ".parts", "no values with parts that are called 'rows'; it has: messages"),
+        ({"messages": {}}, [], ".parts.messages", "a list is wanted"),
+        ({"messages": [{}, 7]}, [], ".parts.messages[1]", "must be a dict, not int"),
+        ({"messages": [{}]}, {}, ".actions[0][2].messages.messages", "a list is wanted"),
+        ({"messages": [{}]}, [[0]], ".actions[0][2].messages.messages[0]", "the number of a part and how many"),
+        ({"messages": [{}]}, [[0, 1], [0, True]], ".actions[0][2].messages.messages[1]", "the number of a part"),
+        ({"messages": [{}]}, [[0, 2]], ".actions[0][2].messages.messages[0]", "there are 1 parts so far, and no 2"),
+        ({"messages": [{}]}, [[-1, 1]], ".actions[0][2].messages.messages[0]", "there are 1 parts so far"),
+        ({"messages": [{}]}, [[0, 0]], ".actions[0][2].messages.messages[0]", "there are 1 parts so far, and no 0"),
+    ],
+)
+def test_parts_that_are_none_are_refused_with_their_place(parts: Any, named: Any, path: str, problem: str) -> None:
+    """Whoever edits a trace is told where it went wrong."""
+    header, *_ = dump_turns((), TALKS)
+    fact = {"fact": "Talk", "messages": {"messages": named}, "note": None}
+    line = {**LINE, "actions": [["send", None, fact]], "told": [], "parts": parts}
+    with pytest.raises(WireError) as caught:
+        list(load_turns([header, json.dumps(line)], TALKS))
+    assert f"$line 2{path}" == caught.value.path
+    assert problem in caught.value.problem
+
+
+def test_a_vocabulary_without_such_values_has_no_parts() -> None:
+    """And says so."""
+    header, *_ = dump_turns((), WIRE)
+    with pytest.raises(WireError, match=r"called 'messages'; it has: none"):
+        list(load_turns([header, json.dumps({**LINE, "parts": {"messages": []}})], WIRE))
+
+
+def test_a_part_that_json_cannot_hold_is_kept_as_text() -> None:
+    """As any other value that has no words; those before and after it are what they were."""
+    huge = Talk(Messages.of([{"role": "user"}, {"n": 10**5_000}]))
+    fine = Talk(Messages.of([{"role": "user"}]))
+    turns = [Turn(n, None, "a", (Action("send", fact),), ()) for n, fact in enumerate((huge, fine))]
+    loaded = list(load_turns(dump_turns(turns, TALKS), TALKS))
+    assert [Opaque(repr(huge)), fine] == [turn.actions[0].what for turn in loaded]
+
+
+def test_what_is_found_fast_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace that is written for days remembers so many objects and no more, and says the same."""
+    turns = growing(30)
+    lines = list(dump_turns(turns, TALKS))
+    monkeypatch.setattr(_trace_parts, "PARTS", 3)
+    monkeypatch.setattr(_trace_parts, "VALUES", 2)
+    assert lines == list(dump_turns(turns, TALKS))
+    assert turns == tuple(load_turns(lines, TALKS))
 
 
 def test_turns_compare_as_data() -> None:

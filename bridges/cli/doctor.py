@@ -5,17 +5,23 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from attrs import frozen
 
+from engines.named import is_named, maker
+
 from .enabling import NAME, read_config
 from .errors import BadInput
+from .terminal import one_line
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "examine", "missing_engines"]
 
 KNOWN_HOSTS = ("0.19.0",)
 """Releases of the host that the adapter is tested with."""
@@ -122,13 +128,48 @@ def _settings(config: Mapping[str, Any], home: Path) -> Iterator[Finding]:
     if not settings.enabled and "HERMES_DATASPACE" not in os.environ:
         yield Finding("context.dataspace.enabled is false", "Hermes' own compressor works alone until it is true.")
     yield Finding(f"engines in the order in which they are asked: {', '.join(settings.engines) or 'none'}")
+    missing = missing_engines(settings.engines, home)
+    rest = "the others serve" if len(missing) < len(settings.engines) else "Hermes' own compressor (builtin) stands in"
+    for problem, todo in missing:
+        yield Finding(problem, f"{todo}; until then {rest}.")
+    yield from _observers(settings.observers)
+
+
+def missing_engines(names: Iterable[str], home: Path) -> list[tuple[str, str]]:
+    """Which of these engines cannot be had in a home: what is wrong with each, and what to do."""
     known = {"builtin", "compressor", *(entry.name for entry in entry_points(group=GROUP))}
-    for name in settings.engines:
-        if name not in known and ":" not in name and not (home / "plugins" / name).is_dir():
-            yield Finding(
-                f"the engine {name} is no installed plugin",
-                f"Install it, or put it into plugins/{name} of the home; until then the others serve.",
-            )
+    found = []
+    for name in names:
+        if is_named(name):
+            why = _failure(partial(maker, name))
+            if why:
+                found.append(
+                    (f"the engine {name} cannot be loaded ({why})", "Correct its name, or install its package")
+                )
+        elif name not in known and not (home / "plugins" / name).is_dir():
+            todo = f"Install it, or put it into plugins/{name} of the home"
+            found.append((f"the engine {name} is no installed plugin", todo))
+    return found
+
+
+def _observers(names: Iterable[str]) -> Iterator[Finding]:
+    for name in names:
+        why = _failure(partial(import_module, name)) if "." in name else ""
+        if why:
+            todo = "Correct its name, or install its package; until then sessions go on without it."
+            yield Finding(f"the observer {name} cannot be loaded ({why})", todo)
+        if name == "snapshotter" and find_spec("filelock") is None:
+            todo = "Install it where Hermes runs: pip install '.[hermes]' in a checkout."
+            yield Finding("filelock is missing: no snapshots will be kept", todo)
+
+
+def _failure(load: Callable[[], object]) -> str:
+    """Why somebody's code cannot be had; empty: it can.  Loading it can raise anything."""
+    try:
+        load()
+    except Exception as error:  # noqa: BLE001
+        return one_line(f"{type(error).__name__}: {error}", 160)
+    return ""
 
 
 def _writable(home: Path) -> Iterator[Finding]:

@@ -178,7 +178,7 @@ def _taken(context: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     if not isinstance(block, MutableMapping) or BEFORE not in block:
         return {}
     found = block.pop(BEFORE)
-    prune(context, NAME)
+    prune(context, NAME, ours=True)
     return found if isinstance(found, MutableMapping) else {}
 
 

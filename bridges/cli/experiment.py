@@ -149,7 +149,9 @@ def unreached(crossings: int, threshold: int, peak: int) -> str | None:
     if crossings:
         return None
     if peak < _WORTH:
-        return f"0 crossings: nothing was compacted, for the context came to {peak:,} tokens only; take a longer session"
+        return (
+            f"0 crossings: nothing was compacted, for the context came to {peak:,} tokens only; take a longer session"
+        )
     step = 10 ** (len(str(peak)) - 2)
     return (
         f"0 crossings: nothing was compacted, for the context came to {peak:,} tokens of the threshold of {threshold:,}; try"

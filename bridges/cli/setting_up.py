@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import click
 
-from .doctor import examine
+from .doctor import examine, missing_engines
 from .enabling import Config, disable, enable, hermes_home, read_config, write_config
 from .errors import BadInput
 from .session import shown
+from .terminal import tell
 
 __all__ = ["disable_command", "doctor_command", "enable_command"]
 
@@ -26,8 +27,12 @@ def enable_command(home: str | None, engines: tuple[str, ...], dry_run: bool) ->
     """
     if any(not name.strip() or "#" in name for name in engines):
         raise BadInput("--engine takes a name such as builtin, compressor or that of a plugin")
-    config = read_config(hermes_home(home))
-    return _put(config, enable(config.data, engines), dry_run, "Start hermes anew, then: hermes-dataspace doctor")
+    place = hermes_home(home)
+    config = read_config(place)
+    code = _put(config, enable(config.data, engines), dry_run, "Start hermes anew, then: hermes-dataspace doctor")
+    for problem, todo in missing_engines(engines, place):
+        tell(f"{problem}. {todo}; until then it is passed over")
+    return code
 
 
 @click.command("disable")

@@ -24,7 +24,10 @@ __all__ = ["bisim_command", "experiment_command"]
 _WIDE = 100_000  # columns, where no terminal has a number of them
 _session = click.argument("session", metavar="SESSION.jsonl")
 _length = click.option(
-    "--context-length", type=tokens, metavar="N", help="Tokens the model can hold.  [default: 128000, or the threshold if that is more]"
+    "--context-length",
+    type=tokens,
+    metavar="N",
+    help="Tokens the model can hold.  [default: 128000, or the threshold if that is more]",
 )
 _threshold = click.option("--threshold", type=tokens, metavar="N", help="Tokens at which to compact.  [default: 75 %]")
 

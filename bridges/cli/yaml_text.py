@@ -28,7 +28,8 @@ def dumped(data: MutableMapping[str, Any], text: str = "") -> str:
     """`data` as YAML in the style of `text`, from which it was made; no comment line of that is lost."""
     old = text.splitlines(keepends=True)
     if data:
-        made = _written(data, _style_of(text))
+        style = _style_of(text)
+        made = _merged(text, style, _written(data, style))
         if load(text) is None:  # nothing but comments, which hang on nothing
             made = "".join(line if line.endswith("\n") else f"{line}\n" for line in old) + made
     else:
@@ -80,8 +81,8 @@ def exchange(names: list[Any], old: Sequence[Any], new: Sequence[Any]) -> None:
         comments = _comments(names)
         hanging = comments.pop(at, None)
         del names[at]
-        if hanging is not None and at > 0 and at - 1 not in _comments(names):
-            comments[at - 1] = hanging
+        if hanging is not None and max(at - 1, 0) not in comments:
+            comments[max(at - 1, 0)] = hanging
 
 
 def keep_flow(found: Any) -> None:
@@ -91,13 +92,16 @@ def keep_flow(found: Any) -> None:
         style.set_flow_style()
 
 
-def prune(block: MutableMapping[str, Any], name: str) -> None:
-    """Take a block or list out in which nothing is left; one in `{}` or `[]` may stay empty, as its user has typed it."""
+def prune(block: MutableMapping[str, Any], name: str, *, ours: bool = False) -> None:
+    """Take a block or list out in which nothing is left; one in `{}` or `[]` stays, as its user has typed it, unless it is `ours`."""
     found = block.get(name)
     if found is None or len(found) or not isinstance(found, (MutableMapping, list)):
         return
-    style = getattr(found, "fa", None)
-    if style is None or not style.flow_style():
+    style, hanging = getattr(found, "fa", None), _comments(found).pop(0, None)
+    if hanging is not None and "#" in hanging[0].value:  # a comment needs something to hang on
+        keep_flow(found)
+        _comments(block)[name] = [None, None, hanging[0], None]
+    elif ours or style is None or not style.flow_style():
         del block[name]
 
 
@@ -138,6 +142,41 @@ def _style_of(text: str) -> tuple[int, int, int]:
         if like > 1.0:
             break
     return best
+
+
+def _merged(text: str, style: tuple[int, int, int], made: str) -> str:
+    """`made`, with the lines of `text` that nobody has changed as they were typed; `made` itself where that cannot be."""
+    before = load(text)
+    old, normal, new = (
+        one.splitlines(keepends=True) for one in (text, "" if before is None else _written(before, style), made)
+    )
+    if [line.split() for line in old] != [line.split() for line in normal]:
+        return made
+    lines: list[str] = []
+    for what, start, end, at, to in SequenceMatcher(None, normal, new, autojunk=False).get_opcodes():
+        if what == "equal":
+            lines += old[start:end]
+        else:
+            lines += [_moved(line, _shift(old, normal, start, new[at])) for line in new[at:to]]
+    merged = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+    try:
+        return merged if load(merged) == load(made) else made
+    except Exception:  # noqa: BLE001 - lines of two indentations may be no YAML
+        return made
+
+
+def _shift(old: list[str], normal: list[str], at: int, line: str) -> int:
+    """How much further in the lines around a place were typed than they are written, those as deep as `line`."""
+    near = [n for n in (at, at - 1) if 0 <= n < len(old) and _depth(normal[n]) == _depth(line)]
+    return _depth(old[near[0]]) - _depth(normal[near[0]]) if near else 0
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _moved(line: str, columns: int) -> str:
+    return line if not line.strip() else " " * (_depth(line) + columns) + line.lstrip(" ")
 
 
 def _written(data: Any, style: tuple[int, int, int] = _STYLES[0]) -> str:

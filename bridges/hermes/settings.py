@@ -19,6 +19,9 @@ from .observers import available, wanted
 
 __all__ = ["Settings", "host_config", "read_settings"]
 
+BEFORE = "before"
+"""What the command `enable` remembers for `disable`; it is nothing to us."""
+
 SWITCH = "HERMES_DATASPACE"
 """An environment variable; `off` is the kill switch."""
 
@@ -62,7 +65,7 @@ def read_settings(config: Mapping[str, Any]) -> Settings:
     context = config.get("context")
     block = context.get("dataspace") if isinstance(context, Mapping) else None
     where = "context.dataspace"
-    settings = read_block(Settings, block, where, more=[one.block for one in available()])
+    settings = read_block(Settings, block, where, more=[*(one.block for one in available()), BEFORE])
     if os.environ.get(SWITCH, "").strip().lower() in {"off", "0", "false", "no"}:
         settings = evolve(settings, enabled=False)
     if not settings.enabled:

@@ -2,7 +2,8 @@
 
 Entries with the same words are one; then a group takes in whatever shares three tenths of its words with any of its
 members, as the portable brain's own tools do it.  Words come through an index, so that only entries that have one in
-common are compared.
+common are compared.  What became of two skills are two lessons, however alike the sentences are; and of what else was put
+together nothing is said in the name of all that only some of it says.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ _STOP = frozenset("the and was were that for with not are has had its this from 
 
 @frozen
 class Lesson:
-    """Entries of one kind of experience; `claim` is the most telling one's, `words` are those that all share."""
+    """Entries of one kind of experience; `words` are those that all share.
+
+    `claim` is what the most telling entry says, with an ellipsis for what is not in all of them; where they have too little
+    in common for a sentence, it is that entry's, and says that it is one of several.
+    """
 
     claim: str
     profiles: tuple[str, ...]
@@ -48,14 +53,17 @@ def lessons(entries: Sequence[Past], *, per_profile: bool = False, least: int = 
     With `per_profile` no lesson holds entries of two profiles: what one specialist has learnt is not another's.
     """
     told = [past for past in entries if past.failed or past.kind not in _NOISE][-MOST:]
-    groups: list[list[Past]] = []
-    if per_profile:
-        for profile in sorted({past.profile for past in told}):
-            groups += _groups([past for past in told if past.profile == profile])
-    else:
-        groups = _groups(told)
+    apart: dict[tuple[str, str], list[Past]] = defaultdict(list)
+    for past in told:
+        apart[past.profile if per_profile else "", _skill(past)].append(past)
+    groups = [group for _key, those in sorted(apart.items()) for group in _groups(those)]
     found = [_lesson(group) for group in groups if len(group) >= least]
     return sorted(found, key=lambda lesson: (-lesson.weight, lesson.claim))
+
+
+def _skill(past: Past) -> str:
+    """The skill whose fate an entry tells; empty: it tells something else."""
+    return str(past.entry.get("skill") or "") if past.kind.startswith("skill-") else ""
 
 
 def _groups(entries: Iterable[Past]) -> list[list[Past]]:
@@ -92,21 +100,46 @@ def _groups(entries: Iterable[Past]) -> list[list[Past]]:
 
 def _words(past: Past) -> frozenset[str]:
     """The words of an entry; of a detail that holds figures only what they are called by tells nothing."""
+    return _telling(" ".join(_texts(past)))
+
+
+def _texts(past: Past) -> list[str]:
     entry = past.entry
     texts = [str(entry.get("action") or ""), str(entry.get("reflection") or "")]
     detail = str(entry.get("detail") or "")
-    if not detail.startswith("{"):
-        texts.append(detail)
-    found = (word.strip(".-").lower() for text in texts for word in _WORD.findall(text))
+    return texts if detail.startswith("{") else [*texts, detail]
+
+
+def _telling(text: str) -> frozenset[str]:
+    found = (word.strip(".-").lower() for word in _WORD.findall(text))
     return frozenset(word for word in found if len(word) > 2 and word not in _STOP)
+
+
+def _claim(best: Past, group: list[Past]) -> str:
+    """What the best one says, as far as all say it."""
+    whole = str(best.entry.get("reflection") or best.entry.get("action") or "").strip()
+    common = frozenset.intersection(*{frozenset(map(_bare, " ".join(_texts(past)).split())) for past in group})
+    said: list[str] = []
+    for word in whole.split():
+        if not _bare(word) or _bare(word) in common:
+            said.append(word)
+        elif said[-1:] != ["…"]:
+            said.append("…")
+    if "…" not in said:
+        return whole
+    claim = " ".join(said)
+    return claim if _telling(claim) else f"{whole} (one of several that are alike)"
+
+
+def _bare(word: str) -> str:
+    return re.sub(r"^\W+|\W+$", "", word).lower()
 
 
 def _lesson(group: list[Past]) -> Lesson:
     best = max(group, key=lambda past: (_salience(past), past.at))
-    claim = str(best.entry.get("reflection") or best.entry.get("action") or "").strip()
     shared = frozenset.intersection(*(_words(past) for past in group))
     return Lesson(
-        claim=claim,
+        claim=_claim(best, group),
         profiles=tuple(sorted({past.profile for past in group})),
         count=len(group),
         failures=sum(past.failed for past in group),
