@@ -397,6 +397,21 @@ def test_a_missing_extra_says_what_to_install(missing: str) -> None:
     assert f"hermes-dataspace: {missing} is missing; in a checkout: pip install '.[cli]'\n" == done.stderr
 
 
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("snapshots", "show"), "(hermes-dataspace snapshots show --help tells more)"),
+        (("replay", "x", "--nothing"), "(hermes-dataspace replay --help tells more)"),
+        (("nothing",), "(hermes-dataspace --help tells more)"),
+        (("telemetry", "tail", "-n", "0"), "(hermes-dataspace telemetry tail --help tells more)"),
+    ],
+)
+def test_a_slip_is_told_where_help_is(args: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the subcommand that was meant."""
+    assert 2 == main([*args])
+    assert capsys.readouterr().err.rstrip().endswith(said)
+
+
 def test_another_missing_module_is_not_taken_for_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a fault of the installation, and shown whole."""
     monkeypatch.delitem(sys.modules, "bridges.cli.app")

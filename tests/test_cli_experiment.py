@@ -119,6 +119,123 @@ def test_an_arm_that_failed_is_told() -> None:
 
 
 @pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("broken", ["stillborn", "decliner,stillborn", "mine:unmade"])
+def test_an_arm_that_does_not_start_costs_the_others_nothing(broken: str) -> None:
+    """Their rows and results are there; its own says why, on stderr too, and the run counts as failed."""
+    with Path("mine.py").open("a", encoding="utf-8") as module:
+        module.write("def unmade():\n    raise OSError('no licence')\n")
+    args = ("experiment", "s.jsonl", "--threshold", "300", "--arm", "keeper", "--arm", broken, "--arm", "mine:boot")
+    code, out, err = run(*args, "--json")
+    first, failed, last = json.loads(out)["arms"]
+    assert (1, 1) == (code, err.count("\n"))
+    assert [first["result"]["compactions"] > 0, last["result"]["compactions"] > 0] == [True, True]
+    assert (None, None, 0) == (failed["result"], failed["kept"], failed["saved"])
+    (problem,) = failed["problems"]
+    assert problem in err
+    assert broken.rpartition(",")[2] in problem
+    code, out, _ = run(*args)
+    rows_ = [line.split() for line in out.splitlines()]
+    assert code == 1
+    assert ["-"] * 8 in [row[-8:] for row in rows_]
+    assert {"keeper", "mine:boot"} <= {row[0] for row in rows_ if row}
+
+
+@pytest.mark.usefixtures("place")
+def test_refused_and_failed_are_two_columns_and_no_name_is_broken() -> None:
+    """On a pipe a table is as wide as its names; each column has the number of its name in the result."""
+    long = ",".join(["keeper", *(f"decliner#{'x' * 40}{n}" for n in range(4))])
+    args = ("experiment", "s.jsonl", "--threshold", "300", "--arm", "decliner", "--arm", long)
+    code, out, _ = run(*args)
+    assert code == 1
+    assert long.replace(",", ", ") in out
+    heads = next(line.split() for line in out.splitlines() if "engines" in line)
+    row = next(line.split() for line in out.splitlines() if line.split()[:1] == ["decliner"])
+    told = dict(zip(heads, row, strict=True))
+    result = json.loads(run(*args, "--json")[1])["arms"][0]["result"]
+    assert (told["done"], told["refused"], told["failed"]) == tuple(
+        str(result[name]) for name in ("compactions", "refused", "failed")
+    )
+    assert result["failed"] > 0
+    assert result["refused"] == 0
+
+
+@pytest.mark.usefixtures("place")
+def test_no_name_is_broken_on_a_terminal_of_eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several engines stand on several lines, each whole."""
+
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Screen())
+    names = ("keeper", "decliner", "decliner#second")
+    assert 0 == main(["experiment", "s.jsonl", "--threshold", "300", "--arm", ",".join(names)])
+    words = sys.stdout.getvalue().replace(",", " ").split()
+    assert set(names) <= set(words)
+
+
+@pytest.mark.usefixtures("place")
+def test_a_threshold_that_was_never_reached_is_told() -> None:
+    """With one that would be; on stderr, so that what stdout has is what it was."""
+    code, out, err = run("experiment", "s.jsonl", "--arm", "keeper", "--json")
+    assert (code, json.loads(out)["arms"][0]["result"]["crossings"]) == (0, 0)
+    assert "0 crossings: nothing was compacted" in err
+    tried = err.split()[-2:]
+    assert tried[0] == "--threshold"
+    code, out, err = run("experiment", "s.jsonl", "--arm", "keeper", "--json", *tried)
+    assert (err, json.loads(out)["arms"][0]["result"]["crossings"] > 0) == ("", True)
+    code, out, err = run("bisim", "s.jsonl", "--left", "keeper", "--right", "decliner")
+    assert (code, out[:13], err.split()[-2:]) == (0, "no difference", tried)
+    Path("short.jsonl").write_bytes(jsonl(rows(1, 4)))
+    assert "take a longer session" in run("experiment", "short.jsonl", "--arm", "keeper")[2]
+
+
+class Gone(io.StringIO):
+    """A pipe that nobody reads any more."""
+
+    def write(self, _text: str) -> int:
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("experiment", "s.jsonl", "--threshold", "300", "--arm", "keeper"),
+        ("experiment", "s.jsonl", "--threshold", "300", "--arm", "keeper", "--json"),
+        ("bisim", "s.jsonl", "--threshold", "300", "--left", "keeper", "--right", "keeper"),
+        ("trace", "t.jsonl"),
+        ("doctor", "--home", "."),
+        ("telemetry", "summary", "--home", "."),
+        ("replay", "s.jsonl", "--engine", "keeper"),
+        (),
+    ],
+)
+def test_a_reader_that_has_seen_enough_is_no_error(args: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every subcommand ends with 0 and no word, as `head` expects of what it reads."""
+    if args[:1] == ("trace",):
+        assert run("replay", "s.jsonl", "--engine", "keeper", "--trace", "t.jsonl")[0] == 0
+    if args[:1] == ("telemetry",):
+        assert run("replay", "s.jsonl", "--engine", "keeper", "--engine", "telemetry", "--home", ".")[0] == 0
+    err = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", Gone())
+    monkeypatch.setattr(sys, "stderr", err)
+    assert (0, "") == (main([*args]), err.getvalue())
+
+
+@pytest.mark.usefixtures("place")
+def test_the_session_of_the_demo_can_be_had() -> None:
+    """As a file for the other subcommands, on which they show something."""
+    code, out, err = run("demo", "--save", "demo.jsonl")
+    assert (code, err) == (0, "")
+    assert "replay demo.jsonl --threshold 20000" in out
+    args = ("replay", "demo.jsonl", "--threshold", "20000", "--context-length", "32000", "--engine", "compressor")
+    assert json.loads(run(*args, "--json")[1])["crossings"] > 3
+    assert run("demo", "--save", "nowhere/demo.jsonl")[0] == 2
+
+
+@pytest.mark.usefixtures("place")
 @pytest.mark.parametrize("arm", ["", "keeper,", "keeper,,keeper", "keeper,keeper", "nobody"])
 def test_an_arm_that_is_none_is_bad_input(arm: str) -> None:
     """One line that names the option."""

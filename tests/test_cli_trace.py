@@ -65,10 +65,11 @@ def test_a_trace_replays_into_what_stood(traced: Path) -> None:
 
 def test_a_message_of_the_session_is_in_the_file_once(traced: Path) -> None:
     """However often a list that holds it was published, told and retracted: a trace does not outgrow its session."""
-    written = [json.loads(line).get("parts", {}).get("messages", []) for line in traced.open(encoding="utf-8")]
+    file = traced.read_text(encoding="utf-8").splitlines()
+    written = [json.loads(line).get("parts", {}).get("messages", []) for line in file]
     texts = [row["content"] for rows in written for row in rows]
     assert [1] * 10 == [sum(text.startswith(f"{n}: word") for text in texts) for n in range(10)]
-    lists = [line for line in traced.open(encoding="utf-8") if '"Transcript"' in line]
+    lists = [line for line in file if '"Transcript"' in line]
     assert len(lists) > 10
     assert max(map(len, lists)) < 6_000  # one message, and what else a turn says
 

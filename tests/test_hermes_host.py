@@ -189,6 +189,15 @@ def test_a_compaction_by_hand_has_its_focus(played: Seen) -> None:
     assert seen["completed"]
 
 
+def test_the_host_and_the_fact_tell_the_same_sizes(played: Seen) -> None:
+    """Both count the system prompt and the tools, before and after: what a compaction saves is not overstated."""
+    seen = of(played, "sizes")
+    before, after = seen["host"]
+    assert before == seen["fact"][0]
+    assert 500 < seen["beside"] < after < before / 2
+    assert after == pytest.approx(seen["fact"][1], rel=0.1)
+
+
 def test_no_usage_is_no_harm(played: Seen) -> None:
     """A provider that reports nothing: the turn goes on, nothing is compacted below the threshold (B03)."""
     seen = of(played, "no_usage")
@@ -241,8 +250,8 @@ def test_an_engine_written_after_the_guide_compacts(played: Seen, name: str, kin
     assert (True, 1, []) == (seen["completed"], seen["count"], seen["problems"])
     assert [kind] == [by.partition("#")[0] for by in seen["by"]]
     assert written.NOTE in [row.get("content") for row in seen["turns"][-1]]
-    mine = next(part for part in seen["status"].split("\n\n") if f"by {kind}" in part)
-    assert f"compressors: {kind} (in charge" in mine
+    (mine,) = [part for part in seen["status"].split("\n\n") if f"compressors: {kind} (in charge" in part]
+    assert f"tokens, by {kind}" in mine
 
 
 def test_without_a_compressor_nothing_is_compacted(played: Seen) -> None:

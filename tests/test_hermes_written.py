@@ -83,7 +83,9 @@ def test_each_conversation_has_an_engine_of_its_own(engines: Engines, name: str)
     other.on_session_reset()
     other.on_session_start("s4", platform="cli", model="m")
     assert f"{name}#{numbers[0]}" == compacted(one)[0]
-    assert compacted(other)[0].startswith(f"{name}#")
+    by, said = compacted(other)
+    assert by.startswith(f"{name}#")
+    assert said in {NOTE, "asked 1 times"}  # nothing is left of the conversation before
     assert f"{name}#{numbers[1]}" != facts(f.Compressed, other)[0].by
 
 

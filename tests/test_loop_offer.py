@@ -41,6 +41,18 @@ def test_an_accepted_answer_becomes_the_context() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tokens", "after"),
+    [(320, 300), (31, 11), (30, 10), (24, 8), (0, 10)],
+    ids=["much beside", "a little beside", "nothing beside", "over-estimated", "not known"],
+)
+def test_what_the_host_s_prompt_holds_beside_the_messages_stays(tokens: int, after: int) -> None:
+    """A host that keeps the context sends instructions and tools with it: a compaction takes nothing off those."""
+    d = hosted("a").do(e.ContextOpened, rows("u1", "u2", "u3"), "manual", tokens=tokens)
+    d.answer("short").do(e.OfferCommitted)  # ten tokens a message, by estimate
+    assert (tokens, after) == (d.compressed.tokens_before, d.compressed.tokens_after)
+
+
+@pytest.mark.parametrize(
     ("n", "ask", "by"), [(0, 1, "a"), (2, 1, "a"), (1, 2, "a"), (1, 1, "b")], ids=["earlier", "later", "ask", "by"]
 )
 def test_only_the_asking_that_stands_is_answered(n: int, ask: int, by: str) -> None:

@@ -65,6 +65,13 @@ def test_t01_the_documented_cases(env: dict[str, str], home: str | None, profile
     assert profile == resolve_profile(env, home)
 
 
+def test_the_environment_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless another is given."""
+    monkeypatch.setenv("AGENT_PROFILE", "ops")
+    assert "ops" == resolve_profile()
+    assert "default" == resolve_profile({})
+
+
 # -- entries ----------------------------------------------------------------------------------------------------------
 
 

@@ -379,6 +379,71 @@ def test_no_lesson_of_one_profile_holds_another(told: list[tuple[str, list[str]]
         assert all(lesson.count >= 2 for lesson in lessons(entries, per_profile=apart))
 
 
+def test_what_became_of_two_skills_are_two_lessons() -> None:
+    """Their sentences differ in a name only, and that is what counts."""
+    names = ["release-notes"] * 3 + ["test-driven-development"] * 2 + ["tides"]
+    entries = [
+        Past(NOON, "fin", "s", "skill-pruned", {**draft, "timestamp": str(at)})
+        for at, name in enumerate(names)
+        for draft in (
+            weighed(
+                "skill-pruned", skill=name, action=f"skill {name} pruned", reflection=f"The skill {name} was pruned."
+            ),
+        )
+    ]
+    entries += [
+        Past(NOON, "fin", "s", "skill-reloaded", weighed("skill-reloaded", skill=name, action=f"skill {name} reloaded"))
+        for name in ("release-notes", "release-notes")
+    ]
+    assert [
+        ("The skill release-notes was pruned.", 3, True),
+        ("The skill test-driven-development was pruned.", 2, False),
+        ("skill release-notes reloaded", 2, True),
+    ] == sorted((one.claim, one.count, "release-notes" in one.words) for one in lessons(entries))
+
+
+def test_only_what_all_say_is_said_of_all() -> None:
+    """An ellipsis stands for the rest; where nothing is left of a sentence it is one of several."""
+    for texts, claim in (
+        (
+            ["Deploy of parcels failed: timeout 1", "Deploy of letters failed: timeout 2"],
+            "Deploy of … failed: timeout …",
+        ),
+        (["The poet crashed: no rhyme.", "The rhymer crashed: no rhyme."], "The … crashed: no rhyme."),
+        (
+            ["alpha beta gamma", "beta gamma delta", "gamma delta omega", "delta omega sigma"],
+            "(one of several that are alike)",
+        ),
+        (["never rebase  shared branches"] * 2, "never rebase  shared branches"),
+    ):
+        entries = [Past(NOON, "fin", "", "", {"reflection": text, "action": "x"}) for text in texts]
+        (found,) = lessons(entries)
+        assert found.claim.endswith(claim)
+        assert len(texts) == found.count
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from("alpha beta gamma delta epsilon zeta with 1 2 -".split()), min_size=1, max_size=5),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_a_claim_says_nothing_that_only_some_say(told: list[list[str]]) -> None:
+    """Whatever was put together: each word of it is in every entry, or it is one of several."""
+    entries = [
+        Past(NOON, "fin", "", "", {"action": " ".join(words), "timestamp": str(at)}) for at, words in enumerate(told)
+    ]
+    for lesson in lessons(entries, least=1):
+        members = [told[int(at)] for at in lesson.evidence]
+        said = lesson.claim.removesuffix(" (one of several that are alike)")
+        if said == lesson.claim:
+            assert all(word in member for word in said.split() for member in members if word not in "…-")
+        else:
+            assert said.split() in members
+            assert () == lesson.words
+
+
 # -- the page ---------------------------------------------------------------------------------------------------------
 
 

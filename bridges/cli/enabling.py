@@ -152,7 +152,7 @@ def disable(config: MutableMapping[str, Any]) -> list[str]:
         exchange(enabled, [NAME], back)
         changed.append("plugins.enabled without dataspace")
         changed += [f"plugins.enabled with {name}" for name in back]
-        prune(plugins, "enabled")
+        prune(config["plugins"], "enabled")
         prune(config, "plugins")
     return changed
 

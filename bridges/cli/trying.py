@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from .terminal import ascii_json, tell
 
 __all__ = ["bisim_command", "experiment_command"]
 
+_NAME = 24  # columns in which the name of an engine is not broken on a narrow terminal
 _WIDE = 100_000  # columns, where no terminal has a number of them
 _session = click.argument("session", metavar="SESSION.jsonl")
 _length = click.option(
@@ -70,13 +72,17 @@ def experiment_command(
 
 def _print(trials: Sequence[Trial], title: str) -> None:
     """A table: as wide as the terminal, and where there is none as wide as it comes, for programs read that by words."""
-    table = Table(box=SIMPLE, title=title)
-    table.add_column(HEADS[0], overflow="fold")
+    table = Table(box=SIMPLE, title=title, padding=(0, 1, 0, 0))
+    longest = max(len(name) + 1 for trial in trials for name in trial.engines)  # with its comma
+    table.add_column(HEADS[0], overflow="fold", min_width=min(longest, _NAME))
     for head in HEADS[1:]:
         table.add_column(head, justify="right", no_wrap=True)
     for row in rows_of(trials):
         table.add_row(*row)
-    Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE).print(table)
+    drawn, screen = io.StringIO(), sys.stdout.isatty()  # written by itself it would end the process where nobody reads
+    width = Console().width if screen else _WIDE
+    Console(file=drawn, force_terminal=screen, highlight=False, width=width).print(table)
+    click.echo(drawn.getvalue(), nl=False)
 
 
 def _note(said: str | None) -> None:

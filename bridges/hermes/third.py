@@ -4,7 +4,7 @@ A name is looked for where the host looks for plugins: the directories `$HERMES_
 points `hermes_agent.plugins`.  The plugin's own `register` is called with a stand-in for the host's context that keeps
 its context engine and hands everything else on.  `package.module:name` names an engine outright: a class of context
 engines, or a boot function of the dataspace or what makes one.  Each agent gets a deep copy of a context engine, as in
-the host, or where that fails another one; and a boot function of its own where one is made.
+the host, or where that fails another one; each conversation a boot function of its own where one is made.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 from attrs import frozen
 
 from dataspace import Facet
+from engines.engine import is_async
 from engines.named import is_named, maker
 
 from .bounded import in_time
@@ -51,7 +52,10 @@ class EngineNotFoundError(LookupError):
 
 @frozen
 class Native:
-    """An engine of the dataspace, written as for any other: nothing of the host reaches it but facts."""
+    """An engine of the dataspace, written as for any other: nothing of the host reaches it but facts.
+
+    `boot` may be run any number of times, on the dataspace's thread.
+    """
 
     boot: Callable[[Facet], object]
 
@@ -138,12 +142,26 @@ def _found(name: str) -> Any:
 
 
 def _named(name: str) -> Any:
-    made = maker(name)()
+    make = maker(name)
+    made = make()
     if hasattr(made, "compress"):
         return made
     if callable(made):
-        return Native(made)
+        return Native(_anew(make, made))
     raise TypeError(f"it gives {type(made).__name__}, which is neither a context engine nor a boot function")
+
+
+def _anew(make: Callable[[], Any], first: Any) -> Callable[[Facet], object]:
+    """A boot function that has another one made each time it runs, so that nothing is left of the conversation before."""
+    ready = [first]
+
+    def boot(me: Facet) -> object:
+        return (ready.pop() if ready else make())(me)
+
+    async def boot_async(me: Facet) -> None:
+        await (ready.pop() if ready else make())(me)
+
+    return boot_async if is_async(first) else boot
 
 
 def _entry(name: str) -> Any:

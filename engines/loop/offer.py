@@ -147,7 +147,10 @@ def _refuse(s: Conversation, ask: int, by: str, reason: str, now: Now) -> None:
 
 
 def _reckon(q: Question, now: Now) -> int:
-    """What the result holds, on the scale on which the pressure was told."""
+    """What the result holds, on the scale on which the pressure was told.
+
+    Where somebody else keeps the context, what its prompt holds beyond the messages (instructions, tools) stays what it was.
+    """
     estimate = now.policy.estimate
     assert q.draft is not None
     assert q.before is not None
@@ -155,4 +158,6 @@ def _reckon(q: Question, now: Now) -> int:
     rough_before = estimate(q.before)
     if not (rough_before and q.fact.tokens):
         return rough
+    if not now.policy.owned and q.fact.tokens > rough_before:
+        return q.fact.tokens - rough_before + rough
     return (rough * q.fact.tokens + rough_before // 2) // rough_before  # whole numbers: no count is too large

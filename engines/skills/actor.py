@@ -29,7 +29,7 @@ from engines.transcript import calls_of, estimate_tokens, role_of, text_of
 
 from . import events as e
 from .book import Book
-from .entries import Entry, Key, same
+from .entries import Entry, Key, Known
 from .ledger import Ledger, entries_of, evicted, view
 from .policy import SkillPolicy
 from .revise import added_tokens, revise
@@ -202,10 +202,10 @@ class _Registry:
 
 def known_before(ledger: Ledger, original: Messages) -> tuple[Entry, ...]:
     """The skills before a compaction, those whose task needs them first: what the rows say, and what only the ledger knows."""
-    known = {entry.key: entry for entry in entries_of(ledger)}
+    known = Known(entries_of(ledger))
     found: dict[Key, Entry] = {}
     for entry in scan(original):
-        entry = same(entry, known)  # noqa: PLW2901 - the same one, named in full
+        entry = known.same(entry)  # noqa: PLW2901 - the same one, named in full
         mine = known.pop(entry.key, None)
         if mine is not None and entry.sha256 is None:
             entry = evolve(entry, sha256=mine.sha256, size=entry.size or mine.size)  # noqa: PLW2901

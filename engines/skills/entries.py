@@ -11,7 +11,7 @@ from attrs import evolve, field, frozen
 
 from .wording import label_of
 
-__all__ = ["SKILLS_KEY", "Entry", "Key", "apart", "kept_in", "labels", "listed_entry", "same"]
+__all__ = ["SKILLS_KEY", "Entry", "Key", "Known", "apart", "kept_in", "labels", "listed_entry"]
 
 SKILLS_KEY = "_skills"
 """The private key of a summary's row: the skills that have no row of their own any more."""
@@ -27,7 +27,8 @@ class Entry:
     """One skill, or one linked file of one.  `sha256` and `path` are None where unknown; the rest is for reports.
 
     `called` is a name that `skill_view` takes, `call` the id of the newest load (empty: it came with a user's message),
-    `tokens` an estimate for the text (0: unknown), `at` the row of the newest load (-1: only a summary names it).
+    `tokens` an estimate for the text (0: unknown), `at` the row of the newest load (-1: only a summary names it),
+    `spelled` the other names it was called by.
     """
 
     name: str
@@ -42,6 +43,12 @@ class Entry:
     size: int = field(default=0, eq=False, kw_only=True)
     at: int = field(default=-1, eq=False, kw_only=True)
     directory: str | None = field(default=None, eq=False, kw_only=True)
+    spelled: frozenset[str] = field(default=frozenset(), eq=False, kw_only=True)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every name by which it is known to have been called, its own among them."""
+        return self.spelled | {self.name, self.called or self.name}
 
     @property
     def key(self) -> Key:
@@ -66,18 +73,37 @@ def apart(entry: Entry) -> str:
     return f"{entry.label} ({entry.path or entry.called or entry.name})"
 
 
-def same(entry: Entry, known: Mapping[Key, Entry]) -> Entry:
-    """The entry under the path of the known one that it can only mean, where it has none itself."""
-    if entry.path is not None or entry.key in known:
-        return entry
-    names = {entry.name, entry.called}
-    alike = [one for one in known.values() if one.file == entry.file and names & {one.name, one.called}]
-    if not alike and entry.file is not None:  # a linked file is where its skill is
-        owners = {one.path for one in known.values() if one.file is None and names & {one.name, one.called}}
-        return evolve(entry, path=owners.pop()) if len(owners) == 1 else entry
-    if len({one.path for one in alike}) != 1 or alike[0].path is None:
-        return entry
-    return evolve(entry, path=alike[0].path, sha256=entry.sha256 or alike[0].sha256, name=alike[0].name)
+class Known(dict[Key, Entry]):
+    """Known entries by key, and by every name; made once, and each question is one look, however many bear a name."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        super().__init__((entry.key, entry) for entry in entries)
+        self._named: dict[Key, Entry | None] = {}  # None: several are meant
+        self._owners: dict[str, str | None] = {}
+        for entry in self.values():
+            for name in entry.names:
+                other = self._named.setdefault((name, entry.file), entry)
+                if other is not None and other.path != entry.path:
+                    self._named[name, entry.file] = None
+                if entry.file is None and self._owners.setdefault(name, entry.path) != entry.path:
+                    self._owners[name] = None
+
+    def same(self, entry: Entry) -> Entry:
+        """The entry under the path of the known one that it can only mean, where it has none itself.
+
+        The name it was called by says more than the one it declares, which several may bear.
+        """
+        if entry.path is not None or entry.key in self:
+            return entry
+        names = dict.fromkeys([entry.called or entry.name, entry.name])
+        for name in names:
+            one = self._named.get((name, entry.file))
+            if one is not None:
+                return evolve(entry, path=one.path, sha256=entry.sha256 or one.sha256, name=one.name)
+        if entry.file is None or any((name, entry.file) in self._named for name in names):
+            return entry
+        paths = (self._owners.get(name) for name in names)  # a linked file is where its skill is
+        return evolve(entry, path=next((path for path in paths if path is not None), None))
 
 
 def listed_entry(label: str) -> Entry:

@@ -9,7 +9,7 @@ from attrs import evolve
 from ..facts import SkillLoaded
 from ..transcript import Call, estimate_text
 from . import events as e
-from .entries import Entry, Key, same
+from .entries import Entry, Key, Known
 from .ledger import Decision, Ledger, Outcome, Skill, Stepped
 from .policy import SkillPolicy
 from .reading import Reading, hash_of, read_result
@@ -52,7 +52,7 @@ def saying(sid: str, entry: Entry, outcome: Outcome) -> SkillLoaded:
 
 
 def _decide(ledger: Ledger, reading: Reading, event: e.Loaded, policy: SkillPolicy) -> tuple[Ledger, Decision]:
-    entry = same(entry_of(reading, event.call_id), {skill.key: skill.entry for skill in ledger.skills})
+    entry = Known(skill.entry for skill in ledger.skills).same(entry_of(reading, event.call_id))
     ledger = found_again(ledger, (entry,))
     old = ledger.skill(entry.key)
     loose = hash_of(reading.body.strip())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..transcript import SUMMARY_KEY, SYNTHETIC_KEY, bridge, is_bridge, role_of, seal, split_summary
+from ..transcript import SUMMARY_END, SUMMARY_HEAD, SUMMARY_KEY, SYNTHETIC_KEY, bridge, is_bridge, role_of, seal, split_summary
 from ..transcript.rows import SYSTEM_ROLES
 from .block import without_block
 from .entries import SKILLS_KEY
@@ -109,21 +109,52 @@ def _before_end(text: str) -> tuple[str, str]:
 
 
 def _edited(row: Mapping[str, Any], put: Callable[[str], str]) -> dict[str, Any]:
-    """The row with its text, or the last of its texts, changed; without what would be sent instead of the content."""
+    """The row with its summary changed, or the last of its texts; without what would be sent instead of the content."""
     content = row.get("content")
     changed: Any = content
     if isinstance(content, str):
-        changed = put(content)
+        changed = _filled(content, put(content))
     elif isinstance(content, (list, tuple)):
-        parts = list(content)
-        for at in range(len(parts) - 1, -1, -1):
-            part = parts[at]
-            text = part if isinstance(part, str) else part.get("text") if isinstance(part, Mapping) else None
-            if isinstance(text, str):
-                parts[at] = put(text) if isinstance(part, str) else {**part, "text": put(text)}
-                break
-        changed = parts
+        changed = _sealed_in_one(content)
+        texts = [at for at, part in enumerate(changed) if _part_text(part) is not None]
+        sealed = [at for at in texts if split_summary(_part_text(changed[at]) or "")[1]]
+        for at in (sealed or texts)[-1:]:
+            part, text = changed[at], _part_text(changed[at]) or ""
+            told = _filled(text, put(text))
+            changed[at] = told if isinstance(part, str) else {**part, "text": told}
     made = {**row, "content": changed}
     if changed != content:
         made.pop("api_content", None)
     return made
+
+
+def _filled(text: str, made: str) -> str:
+    """A text that is not taken out whole: an empty message is none that a provider takes."""
+    return made if made.strip() or not text.strip() else _INTRO
+
+
+def _sealed_in_one(content: Sequence[Any]) -> list[Any]:
+    """The parts of a row, those over which a summary of ours is spread made one, as it reads."""
+    parts = list(content)
+    texts = [_part_text(part) for part in parts]
+    if any(text is not None and split_summary(text)[1] for text in texts):
+        return parts
+    for start in range(len(parts)):
+        if SUMMARY_HEAD not in (texts[start] or ""):
+            continue
+        for stop in range(start + 2, len(parts) + 1):
+            run = texts[start:stop]
+            if run[-1] is None:
+                break
+            joined = "\n".join(text for text in run if text is not None)
+            if SUMMARY_END in (run[-1] or "") and split_summary(joined)[1]:
+                first = parts[start]
+                one = joined if isinstance(first, str) else {**first, "text": joined}
+                return [*parts[:start], one, *parts[stop:]]
+    return parts
+
+
+def _part_text(part: Any) -> str | None:
+    """The text of one part; None where it is something else."""
+    text = part.get("text") if isinstance(part, Mapping) else part
+    return text if isinstance(text, str) else None

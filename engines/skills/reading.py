@@ -17,7 +17,7 @@ from attrs import field, frozen
 from ..transcript import Call
 from .wording import SKILL_TOOL, read_marker
 
-__all__ = ["SKILL_KEY", "Reading", "brings_skills", "hash_of", "read_result", "read_user"]
+__all__ = ["SKILL_KEY", "Reading", "brings_skills", "hash_of", "read_lost", "read_result", "read_user"]
 
 SKILL_KEY = "_skill"
 """The private key of a row whose skill was pruned: what is known of it."""
@@ -70,14 +70,14 @@ def read_result(call: Call, text: str, key: Any = None) -> Reading | None:
         return None
     called, file = _asked_for(call.arguments)
     name = called or "unknown"
+    known = key if isinstance(key, Mapping) else {}
     if text.lstrip()[:1] == "{":
         told = _loaded(text)
         if told is not None:
-            return _structured(told, name, file, len(text))
-    known = key if isinstance(key, Mapping) else {}
+            return _structured(told, name, file, len(text), known)
     if known.get("state") == "failed":
         return Reading("failed", name, name, file)
-    found = _remains(name, file, text)
+    found = _remains(called, file, text)
     if found is None and not known:
         return None
     size = found.size if found is not None else None
@@ -92,6 +92,12 @@ def read_result(call: Call, text: str, key: Any = None) -> Reading | None:
         _text(known.get("sha256")),
         size,
     )
+
+
+def read_lost(call: Call) -> Reading:
+    """Read the result of a call of `skill_view` in whose place something stands that says nothing."""
+    called, file = _asked_for(call.arguments)
+    return Reading("gone", called or "unknown", called or "unknown", file)
 
 
 def brings_skills(text: str) -> bool:
@@ -116,7 +122,8 @@ def read_user(text: str) -> Iterator[Reading]:
         yield _brought(name, text[head.end() : end].rstrip("\n"))
 
 
-def _brought(name: str, text: str) -> Reading:
+def _brought(said: str, text: str) -> Reading:
+    name = _text(said) or "unknown"
     after = _AFTER.search(text)
     body = text[: after.start()] if after is not None else text
     where = _DIRECTORY.search(text, len(body))
@@ -124,7 +131,9 @@ def _brought(name: str, text: str) -> Reading:
     return Reading("whole", name, name, None, None, hash_of(body), len(body), body, directory)
 
 
-def _structured(told: Mapping[str, Any], called: str, file: str | None, size: int) -> Reading:
+def _structured(
+    told: Mapping[str, Any], called: str, file: str | None, size: int, known: Mapping[str, Any]
+) -> Reading:
     name = _text(told.get("name")) or called
     file = file or _clean(_text(told.get("file")))
     digest = _text(told.get("hash"))
@@ -133,9 +142,9 @@ def _structured(told: Mapping[str, Any], called: str, file: str | None, size: in
     if told.get("success") is not True:
         return Reading("failed", name, called, file)
     if told.get("already_active") is True:
-        return Reading("notice", name, called, file, sha256=digest)
+        return Reading("notice", name, called, file, _text(known.get("path")), digest)
     if told.get("superseded") is True:
-        return Reading("superseded", name, called, file, sha256=digest)
+        return Reading("superseded", name, called, file, _text(known.get("path")), digest)
     body = told.get("content")
     if not isinstance(body, str) or told.get("is_binary") is True:
         return Reading("failed", name, called, file)
@@ -143,11 +152,12 @@ def _structured(told: Mapping[str, Any], called: str, file: str | None, size: in
     return Reading("whole", name, called, file, path, hash_of(body), size, body, directory)
 
 
-def _remains(name: str, file: str | None, text: str) -> Reading | None:
-    """What is left of a result that is no JSON any more."""
+def _remains(called: str, file: str | None, text: str) -> Reading | None:
+    """What is left of a result that is no JSON any more; what was called for, the call says best."""
+    name = called or "unknown"
     found = read_marker(text)
     if found is not None:
-        return Reading("gone", name, name, file or found.file, size=found.size or None)
+        return Reading("gone", name, name, file if called else found.file, size=found.size)
     if text.startswith(_DUPLICATE):
         return Reading("gone", name, name, file)
     shown = text
@@ -178,7 +188,8 @@ def _clean(file: str | None) -> str | None:
 
 
 def _text(value: Any) -> str | None:
-    return value.strip() or None if isinstance(value, str) else None
+    """A name, a path or a hash on one line, as it can be written into one."""
+    return " ".join(value.split()) or None if isinstance(value, str) else None
 
 
 def _loaded(text: str) -> Mapping[str, Any] | None:

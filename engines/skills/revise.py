@@ -13,7 +13,7 @@ from typing import Any
 from ..messages import Messages
 from ..transcript import SUMMARY_END, SUMMARY_HEAD, estimate_row, estimate_text, text_of
 from .block import BLOCK, Body, render_block
-from .entries import SKILLS_KEY, Entry, Key, labels, same
+from .entries import SKILLS_KEY, Entry, Key, Known, labels
 from .keep import restored, whole_texts
 from .place import added_summary, cleared, placed, unblocked
 from .rewrite import rewritten
@@ -44,7 +44,7 @@ def revise(
     """
     rows = Messages.of(messages)
     before = None if original is None else Messages.of(original)
-    known = {entry.key: entry for entry in entries}
+    known = Known(entries)
     names = tuple(dict.fromkeys(required))
     wanted = [entry for entry in known.values() if needed(entry, names) and entry.key not in evict]
     if not block:
@@ -94,15 +94,15 @@ def _unblocked(rows: Messages) -> Messages:
 
 
 def _gathered(
-    rows: Messages, before: Messages | None, known: Mapping[Key, Entry], wanted: Sequence[Entry], room: int
+    rows: Messages, before: Messages | None, known: Known, wanted: Sequence[Entry], room: int
 ) -> tuple[Body, ...]:
     """The texts for the block: those in the rows, then the required ones that went, as long as there is room."""
     gone = {} if before is None else whole_texts(before)
     summaries = summary_rows(rows)
     bodies: dict[Key, Body] = {}
     there = set()
-    for found in look(rows):
-        entry = same(found.entry(), known)
+    for found in look(rows, known=known.values()):
+        entry = known.same(found.entry())
         if found.whole:
             there.add(entry.key)
             if found.whole[-1].call is not None or found.whole[-1].at in summaries:
@@ -120,10 +120,10 @@ def _body(entry: Entry, text: str) -> Body:
     return Body(entry.name, entry.called or entry.name, text, entry.file, entry.path)
 
 
-def _summed_up(rows: Messages, known: Mapping[Key, Entry], required: Sequence[str], bodies: Sequence[Body]) -> Messages:
+def _summed_up(rows: Messages, known: Known, required: Sequence[str], bodies: Sequence[Body]) -> Messages:
     """The summary says what there is; where the compaction made none there is one only if something was pruned."""
     summaries = summary_rows(rows)
-    all_known = {entry.key: entry for entry in _entries(rows, known)}
+    all_known = Known(_entries(rows, known))
     block = render_block(bodies)
     if not summaries:
         if not bodies and all(entry.state == "available" for entry in all_known.values()):
@@ -143,9 +143,9 @@ def _summed_up(rows: Messages, known: Mapping[Key, Entry], required: Sequence[st
     return rows if found == rows else found
 
 
-def _entries(rows: Sequence[Mapping[str, Any]], known: Mapping[Key, Entry]) -> list[Entry]:
+def _entries(rows: Sequence[Mapping[str, Any]], known: Known) -> list[Entry]:
     """All that was ever loaded: what is in the rows, and before it what only was."""
-    found = [same(entry, known) for entry in scan(rows)]
+    found = [known.same(entry) for entry in scan(rows, known.values())]
     now = {entry.key: entry for entry in found}
     now |= {entry.key: entry for entry in found if entry.state == "available"}
     lost = [

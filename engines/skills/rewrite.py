@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
 from attrs import define, evolve, field
 
 from ..messages import Messages
 from ..transcript import text_of
-from .entries import Entry, Key, same
-from .keep import answers_to
-from .reading import SKILL_KEY, Reading
+from .entries import Entry, Key, Known
+from .reading import SKILL_KEY
 from .scan import Found, Sighting, look, sightings
 from .wording import marker, notice, superseded
 
@@ -20,7 +19,7 @@ __all__ = ["rewritten"]
 
 def rewritten(
     rows: Messages,
-    known: Mapping[Key, Entry],
+    known: Known,
     before: Messages | None,
     evict: Collection[Key],
     elsewhere: Collection[Key] = (),
@@ -30,16 +29,15 @@ def rewritten(
     `known` are the skills before the compaction, `before` is the list then; texts of `elsewhere` stand in the summary.
     """
     work = _Rewriter(rows, known, _failed(before), frozenset(evict), frozenset(elsewhere))
-    for found in look(rows):
+    for found in look(rows, known=known.values()):
         work.one(found)
-    work.unread()
     return work.done()
 
 
 @define
 class _Rewriter:
     rows: Messages
-    known: Mapping[Key, Entry]
+    known: Known
     failed: frozenset[str]
     evict: frozenset[Key]
     elsewhere: frozenset[Key]
@@ -66,43 +64,38 @@ class _Rewriter:
             if kind == "gone" and call.id in self.failed:
                 self._put(one, None, {"state": "failed"})
             elif kind == "gone" and elsewhere and version and one.reading.sha256 == version:
-                self._put(one, notice(one.reading.name, version), None)
+                self._put(one, notice(one.reading.name, version), self._key("notice", one, entry))
             elif kind == "gone" or not there:
                 self._gone(one, entry)
             elif one.reading.sha256 not in {version, None}:
-                self._older(one)
+                self._older(one, entry)
             elif elsewhere or (kind == "whole" and one is not stays):
-                self._put(one, notice(one.reading.name, version or ""), None)
-
-    def unread(self) -> None:
-        """Rows of known loads in whose place something stands that nobody can read."""
-        calls = {entry.call: entry for entry in self.known.values() if entry.call}
-        seen = {one.at for one in sightings(self.rows)}
-        for at, row in answers_to(self.rows, calls):
-            if at not in seen:
-                entry = calls[str(row.get("tool_call_id"))]
-                reading = Reading("gone", entry.name, entry.called or entry.name, entry.file, entry.path, entry.sha256)
-                self._gone(Sighting(at, reading), entry)
+                self._put(one, notice(one.reading.name, version or ""), self._key("notice", one, entry))
 
     def _entry(self, found: Found) -> Entry:
         """What is known of this skill, from before and from the rows."""
-        own = same(found.entry(), self.known)
+        own = self.known.same(found.entry())
         entry = self.known.get(own.key, own)
         sha256 = entry.sha256
         if sha256 is None and (not entry.size or any(entry.size in _sizes(one) for one in found.whole)):
             sha256 = own.sha256
         return evolve(entry, path=entry.path or own.path, sha256=sha256)
 
-    def _older(self, one: Sighting) -> None:
+    def _older(self, one: Sighting, entry: Entry) -> None:
         reading = one.reading
-        key = {"state": "superseded", "name": reading.name, "sha256": reading.sha256}
-        self._put(one, superseded(reading.name, reading.sha256 or ""), key)
+        self._put(one, superseded(reading.name, reading.sha256 or ""), self._key("superseded", one, entry))
+
+    def _key(self, state: str, one: Sighting, entry: Entry) -> dict[str, Any]:
+        """What tells which skill a row is about whose result said so: its row must mean the same when read again."""
+        reading = one.reading
+        path = reading.path or entry.path
+        return {"state": state, "name": reading.name, "sha256": reading.sha256, "path": path, "file": reading.file}
 
     def _gone(self, one: Sighting, entry: Entry) -> None:
         reading = one.reading
-        size = reading.size or entry.size or len(text_of(self.rows[one.at]))
+        size = reading.size if reading.size is not None else entry.size or len(text_of(self.rows[one.at]))
         same_load = one.call is not None and one.call.id == entry.call
-        its_own = same_load or reading.size is None or entry.size in {0, reading.size}
+        its_own = same_load or not reading.size or entry.size in {0, reading.size}
         key = {
             "state": "pruned",
             "name": entry.name,

@@ -8,7 +8,7 @@ model says nor a summary makes anything available; a summary of the run loop's o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field, frozen
@@ -24,8 +24,8 @@ from ..transcript import (
     text_of,
 )
 from .block import bodies_in
-from .entries import Entry, Key, apart, kept_in, listed_entry, same
-from .reading import SKILL_KEY, Reading, read_result, read_user
+from .entries import Entry, Key, Known, apart, kept_in, listed_entry
+from .reading import SKILL_KEY, Reading, read_lost, read_result, read_user
 from .wording import SKILL_TOOL, listed
 
 __all__ = ["Found", "Sighting", "look", "may_load", "scan", "sightings", "summary_rows"]
@@ -42,9 +42,10 @@ class Sighting:
 
 @define
 class Found:
-    """All that the rows say of one skill, in order; `current` is the version that counts."""
+    """All that the rows say of one skill, in order; `current` is the version that counts, `path` None where unknown."""
 
     key: Key
+    path: str | None = None
     seen: list[Sighting] = field(factory=list)
     current: str | None = None
 
@@ -65,7 +66,7 @@ class Found:
                 continue
             if reading.sha256 is not None:
                 self.current = reading.sha256
-            elif reading.size is not None and sizes and reading.size not in sizes.get(self.current or "", ()):
+            elif reading.size and sizes and reading.size not in sizes.get(self.current or "", ()):
                 # Another version came; which one, only its size can tell.
                 self.current = next((sha for sha, known in sizes.items() if reading.size in known), None)
 
@@ -75,16 +76,13 @@ class Found:
         of_note = [one for one in self.seen if one.reading.kind != "superseded"] or self.seen
         newest = of_note[-1]
         named = next((one.reading for one in reversed(self.seen) if one.reading.kind == "whole"), newest.reading)
-        path = next((one.reading.path for one in reversed(self.seen) if one.reading.path), None)
-        if path is None and self.key[0] != named.name and self.key[0].endswith(".md"):
-            path = self.key[0]  # of a linked file: that of its skill
         body = whole[-1].reading.body if whole else ""
         sizes = (one.reading.size for one in reversed(self.seen) if one.reading.size)
         return Entry(
-            named.name,
+            self.key[0] if self.path is None else named.name,
             self.current,
             self.key[1],
-            path,
+            self.path,
             "available" if whole else "pruned",
             called=newest.reading.called,
             call=newest.call.id if newest.call is not None else "",
@@ -93,44 +91,59 @@ class Found:
             size=next(sizes, 0),
             at=newest.at,
             directory=next((one.reading.directory for one in reversed(self.seen) if one.reading.directory), None),
+            spelled=frozenset(name for one in self.seen for name in (one.reading.name, one.reading.called)),
         )
 
 
-def scan(messages: Iterable[Mapping[str, Any]]) -> tuple[Entry, ...]:
+def scan(messages: Iterable[Mapping[str, Any]], known: Iterable[Entry] = ()) -> tuple[Entry, ...]:
     """Return the skills in a message list, in the order in which they came; linear in the messages, and pure.
 
     `messages` are dicts or `Messages` as a host keeps them.  A skill in whose place a marker or a stub stands is
-    `pruned`; one that a summary of the run loop names, and no row, too.
+    `pruned`; one that a summary of the run loop names, and no row, too.  `known` entries say what a name means that no
+    row explains any more.
     """
     rows = messages if isinstance(messages, Sequence) else list(messages)
     summaries = summary_rows(rows)
-    found = [one.entry() for one in look(rows, summaries)]
+    found = [one.entry() for one in look(rows, summaries, known)]
     return (*_only_named(rows, summaries, found), *found)
 
 
-def look(rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...] | None = None) -> list[Found]:
-    """Sort the sightings in some rows by skill; `summaries` are those of `summary_rows`, where they are known."""
+def look(
+    rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...] | None = None, known: Iterable[Entry] = ()
+) -> list[Found]:
+    """Sort the sightings in some rows by skill; `summaries` are those of `summary_rows`, where they are known.
+
+    `known` entries say which skill a name means, as the rows do, and which loads brought one: what answers those now
+    and cannot be read stands in its place.
+    """
+    known = tuple(known)
     summaries = summary_rows(rows) if summaries is None else summaries
-    seen = [one for one in sightings(rows, summaries) if one.reading.kind != "failed"]
+    lost = frozenset(entry.call for entry in known if entry.call)
+    seen = [one for one in sightings(rows, summaries, lost) if one.reading.kind != "failed"]
     kept = [entry for at in summaries for entry in kept_in(rows[at])]
-    keys = _Keys([*(one.reading for one in seen), *map(_as_reading, kept)])
+    keys = _Keys((one.reading for one in seen), [*kept, *known])
     found: dict[Key, Found] = {}
     for one in seen:
-        key = keys.of(one.reading)
-        found.setdefault(key, Found(key)).seen.append(one)
+        key, path = keys.of(one.reading)
+        found.setdefault(key, Found(key, path)).seen.append(one)
     for each in found.values():
         each.settle()
     return list(found.values())
 
 
-def sightings(rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...] | None = None) -> Iterator[Sighting]:
-    """Every row that says something of a skill, failed loads among them; `summaries` as for `look`."""
+def sightings(
+    rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...] | None = None, lost: Collection[str] = ()
+) -> Iterator[Sighting]:
+    """Every row that says something of a skill, failed loads among them; `summaries` as for `look`.
+
+    `lost` are the calls that brought a skill: whatever answers them speaks of it.
+    """
     summed_up = frozenset(summary_rows(rows) if summaries is None else summaries)
     waiting: dict[str, deque[Call]] = {}
     for at, row in enumerate(rows):
         role = row.get("role")
         if role == "tool":
-            one = _result(at, row, waiting)
+            one = _result(at, row, waiting, lost)
             if one is not None:
                 yield one
             continue
@@ -161,7 +174,9 @@ def _may_load(calls: Any) -> bool:
     return False
 
 
-def _result(at: int, row: Mapping[str, Any], waiting: Mapping[str, deque[Call]]) -> Sighting | None:
+def _result(
+    at: int, row: Mapping[str, Any], waiting: Mapping[str, deque[Call]], lost: Collection[str]
+) -> Sighting | None:
     """Read a tool's row as the result of the first of the waiting calls that it can answer."""
     calls = waiting.get(call_id(row) or "")
     if not calls:
@@ -170,6 +185,8 @@ def _result(at: int, row: Mapping[str, Any], waiting: Mapping[str, deque[Call]])
     if call.name != SKILL_TOOL:
         return None
     reading = read_result(call, text_of(row), row.get(SKILL_KEY))
+    if reading is None and call.id in lost:
+        reading = read_lost(call)
     return None if reading is None else Sighting(at, reading, call)
 
 
@@ -188,43 +205,58 @@ def summary_rows(rows: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
 class _Keys:
     """Finds which skill a reading is about: by path where one is known, by any name it was called otherwise."""
 
-    def __init__(self, readings: Iterable[Reading]) -> None:
-        self._paths: dict[str, set[str]] = {}
+    def __init__(self, readings: Iterable[Reading], entries: Iterable[Entry]) -> None:
+        self._paths: dict[Key, set[str]] = {}
+        self._declared: dict[Key, set[str]] = {}
         for reading in readings:
-            if reading.path is not None and reading.file is None:
-                folder = reading.path.removesuffix("/SKILL.md")
-                for name in (reading.name, reading.called, folder):
-                    self._paths.setdefault(name, set()).add(reading.path)
+            self._learn({reading.name, reading.called}, reading.file, reading.path, reading.name)
+        for entry in entries:
+            self._learn(entry.names, entry.file, entry.path, entry.name)
 
-    def of(self, reading: Reading) -> Key:
-        """The key of what a reading is about."""
-        if reading.path is not None and reading.file is None:
-            return (reading.path, None)
-        for name in (reading.called, reading.name):
-            paths = self._paths.get(name, ())
-            if len(paths) == 1:
-                return (next(iter(paths)), reading.file)
-        return (reading.path or reading.name, reading.file)
+    def _learn(self, names: Iterable[str], file: str | None, path: str | None, declared: str) -> None:
+        if path is not None:
+            folder = [] if file is not None else [path.removesuffix("/SKILL.md")]
+            for name in (*names, *folder):
+                self._paths.setdefault((name, file), set()).add(path)
+            return
+        for name in names:
+            if name != declared:
+                self._declared.setdefault((name, file), set()).add(declared)
+
+    def of(self, reading: Reading) -> tuple[Key, str | None]:
+        """The key of what a reading is about, and its path."""
+        file = reading.file
+        path = reading.path or self._path((reading.called, reading.name), file)
+        if path is not None:
+            return (path, file), path
+        declared = self._declared.get((reading.called, file), ()) if reading.name == reading.called else ()
+        if len(declared) != 1:
+            return (reading.name, file), None
+        name = next(iter(declared))
+        path = self._path((name,), file)
+        return (path or name, file), path
+
+    def _path(self, names: Iterable[str], file: str | None) -> str | None:
+        """The only path that one of these names has; a linked file is where its skill is."""
+        for where in dict.fromkeys([file, None]):
+            for name in names:
+                paths = self._paths.get((name, where), ())
+                if len(paths) == 1:
+                    return next(iter(paths))
+        return None
 
 
 def _only_named(rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...], found: Sequence[Entry]) -> list[Entry]:
     """The skills that a summary names and no row; one that has a row is what that says."""
-    there = {entry.key: entry for entry in found}
+    there = Known(found)
+    nameless = {(name, entry.file) for entry in found if entry.path is None for name in entry.names}
     named: dict[Key, Entry] = {}
+    shown = {text for entry in found for text in (entry.label, apart(entry))}
     for at in summaries:
         entries = kept_in(rows[at])
-        said = {text for entry in (*entries, *found) for text in (entry.label, apart(entry))}
+        said = shown | {text for entry in entries for text in (entry.label, apart(entry))}
         entries += [listed_entry(label) for label, _ in listed(text_of(rows[at])) if label not in said]
         for entry in entries:
-            if same(entry, there).key not in there and (entry.called, entry.file) not in _names(found):
+            if there.same(entry).key not in there and (entry.called, entry.file) not in nameless:
                 named[entry.key] = entry
     return list(named.values())
-
-
-def _names(found: Iterable[Entry]) -> set[Key]:
-    """By what names entries without a path are known."""
-    return {(name, entry.file) for entry in found if entry.path is None for name in (entry.name, entry.called)}
-
-
-def _as_reading(entry: Entry) -> Reading:
-    return Reading("gone", entry.name, entry.called, entry.file, entry.path, entry.sha256)

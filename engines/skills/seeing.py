@@ -9,7 +9,7 @@ from attrs import evolve
 
 from ..transcript import current_user, role_of, text_of
 from . import events as e
-from .entries import Entry, Key, same
+from .entries import Entry, Key, Known
 from .ledger import Ledger, Skill, Stepped
 from .loads import found_again, give_up
 from .policy import SkillPolicy
@@ -51,8 +51,8 @@ def taken_over(ledger: Ledger, _event: e.TakenOver, _policy: SkillPolicy) -> Ste
 def _looked(ledger: Ledger, rows: Sequence[Any], found: dict[Key, Entry], *, sure: bool) -> Ledger:
     """Believe the rows.  One that has not been seen yet is waited for, unless the list is `sure` to hold all."""
     ledger = found_again(ledger, found.values())
-    known = {skill.key: skill.entry for skill in ledger.skills}
-    there = {same(entry, known).key: same(entry, known) for entry in found.values()}
+    known = Known(skill.entry for skill in ledger.skills)
+    there = {entry.key: entry for entry in map(known.same, found.values())}
     calls = {one.call.id for one in sightings(rows) if one.call is not None}
     skills = [_as_seen(skill, there.pop(skill.key, None), calls, sure=sure) for skill in ledger.skills]
     # One that came just now and is not whole does not come whole by being loaded again.

@@ -9,7 +9,7 @@ from attrs import evolve
 
 from ..transcript import role_of
 from . import events as e
-from .entries import same
+from .entries import Known
 from .ledger import Ledger, Loss, Skill, Stepped, labels_of, named
 from .loads import entry_of, saying
 from .policy import SkillPolicy
@@ -49,7 +49,8 @@ def request_began(ledger: Ledger, event: e.RequestBegan, _policy: SkillPolicy) -
     ledger = begin_task(evolve(ledger, turns=True, request=event.text, look=look, known=known), event.task)
     said = []
     for reading in read_user(event.text):
-        entry = same(evolve(entry_of(reading, ""), source="user"), {skill.key: skill.entry for skill in ledger.skills})
+        known = Known(skill.entry for skill in ledger.skills)
+        entry = known.same(evolve(entry_of(reading, ""), source="user"))
         old = ledger.skill(entry.key)
         outcome: Literal["loaded", "reloaded"] = "loaded" if old is None or old.state != "pruned" else "reloaded"
         ledger = ledger.with_skill(Skill(entry, "unseen", ledger.events, hash_of(reading.body.strip())))

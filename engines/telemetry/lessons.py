@@ -2,8 +2,8 @@
 
 Entries with the same words are one; then a group takes in whatever shares three tenths of its words with any of its
 members, as the portable brain's own tools do it.  Words come through an index, so that only entries that have one in
-common are compared.  What became of two skills are two lessons, however alike the sentences are; and of what else was put
-together nothing is said in the name of all that only some of it says.
+common are compared.  What became of two skills are two lessons, however alike the sentences are; and nothing is said
+in the name of all entries of a lesson that only some of them say.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ def lessons(entries: Sequence[Past], *, per_profile: bool = False, least: int = 
     told = [past for past in entries if past.failed or past.kind not in _NOISE][-MOST:]
     apart: dict[tuple[str, str], list[Past]] = defaultdict(list)
     for past in told:
-        apart[past.profile if per_profile else "", _skill(past)].append(past)
+        apart[past.profile if per_profile else "", _fate(past)].append(past)
     groups = [group for _key, those in sorted(apart.items()) for group in _groups(those)]
     found = [_lesson(group) for group in groups if len(group) >= least]
     return sorted(found, key=lambda lesson: (-lesson.weight, lesson.claim))
 
 
-def _skill(past: Past) -> str:
-    """The skill whose fate an entry tells; empty: it tells something else."""
-    return str(past.entry.get("skill") or "") if past.kind.startswith("skill-") else ""
+def _fate(past: Past) -> str:
+    """What became of which skill, where an entry tells that; empty: it tells something else."""
+    return f"{past.kind} {past.entry.get('skill')}" if past.kind.startswith("skill-") else ""
 
 
 def _groups(entries: Iterable[Past]) -> list[list[Past]]:

@@ -165,6 +165,26 @@ def manual(stage: Stage) -> Seen:
 
 
 @scene
+def sizes(stage: Stage) -> Seen:
+    """What the host tells of a compaction by hand, and what the fact tells."""
+    from agent.model_metadata import estimate_request_tokens_rough
+
+    with Model() as model:
+        stage.configure(model.url, {"engines": ["compressor"]})
+        agent = stage.agent(model.url)
+        rows = talk(agent, history(24, 5000))["rows"]
+
+        def size(those: list[dict[str, Any]]) -> int:
+            told = {"system_prompt": agent._cached_system_prompt, "tools": agent.tools or None}
+            return int(estimate_request_tokens_rough(those, **told))
+
+        before = size(rows)
+        after, _prompt = agent._compress_context(rows, agent._cached_system_prompt, approx_tokens=before, force=True)
+        (done,) = stage.compressed(agent)
+        return {"host": [before, size(after)], "fact": [done.tokens_before, done.tokens_after], "beside": size([])}
+
+
+@scene
 def failing_summary(stage: Stage) -> Seen:
     return play(
         stage, [reading(stage, 60_000), reading(stage, 60_000)], summarise=lambda _r, _n: Refusal(401, "no such key")
