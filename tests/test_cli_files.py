@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from bridges.cli import main, output, setting
+from bridges.cli.belongings import belongings
 from bridges.cli.errors import BadInput, RunFailed
 from bridges.cli.output import check_target, write_messages, write_whole
 from tests.conftest import CHECKOUT
@@ -230,3 +232,14 @@ def test_a_number_that_is_none_is_told_what_it_should_be(
     err = capsys.readouterr().err
     assert problem in err
     assert len(err) < 450
+
+
+def test_a_home_is_made_with_what_is_above_it(tmp_path: Path) -> None:
+    """For its owner only; what is no directory on the way is told."""
+    home = tmp_path / "a" / "b" / "home"
+    assert home == belongings(None, str(home))["home"]
+    assert [0o700] * 3 == [stat.S_IMODE(one.stat().st_mode) for one in (home, home.parent, home.parent.parent)]
+    (tmp_path / "file").touch()
+    for wrong in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(BadInput, match="is not a directory"):
+            belongings(None, str(wrong))

@@ -233,6 +233,24 @@ def test_a_hosted_engine_gets_its_places_back(home: Path) -> None:
     assert (home / "config.yaml").read_text().replace(kept, "") == LOSSLESS
 
 
+def test_several_hosted_plugins_come_back(home: Path) -> None:
+    """All of them, beside each other; lines that cannot be kept as they were typed are written anew, and mean the same."""
+    text = (
+        "# top\ncontext:\n       engine: lcm\n       x:\n        - 1\n"
+        "plugins:\n  enabled:\n  - a\n  - lcm\n  - b\n  - lossless-hermes  # second\n"
+    )
+    (home / "config.yaml").write_text(text)
+    args = ("--engine", "lcm", "--engine", "lossless-hermes", "--home", str(home))
+    assert run("enable", *args)[0] == 0
+    assert loaded(home)["plugins"]["enabled"] == ["a", "dataspace", "b"]
+    assert loaded(home)["context"]["x"] == [1]
+    assert run("disable", "--home", str(home))[0] == 0
+    data = loaded(home)
+    assert data["plugins"]["enabled"] == ["a", "lcm", "lossless-hermes", "b"]
+    assert (data["context"]["engine"], data["context"]["x"]) == ("lcm", [1])
+    assert "# second" in (home / "config.yaml").read_text()
+
+
 def test_what_was_chosen_meanwhile_stays(home: Path) -> None:
     """Who has picked another engine by hand keeps it, and gets no plugin back; nothing is remembered any more."""
     (home / "config.yaml").write_text(LOSSLESS)

@@ -109,7 +109,9 @@ def test_wrong_input_gets_help(place: Place, text: str) -> None:
     assert "\x1b" not in said
 
 
-@pytest.mark.parametrize("text", ["restore zzz", "show 7", "clear nobody", "show", "clear"])
+@pytest.mark.parametrize(
+    "text", ["restore zzz", "show 7", "clear nobody", "show", "clear", "clear 0", "clear 2", "clear 99999"]
+)
 def test_what_is_not_there(place: Place, text: str) -> None:
     """An id that is none, and none where one is needed: said, and nothing is changed."""
     place.save("first")
@@ -122,7 +124,9 @@ def test_show_and_clear(place: Place) -> None:
     """One is shown whole by its number, one is removed by the beginning of its id, all by `all`."""
     ids = [place.save(f"s{n}", n) for n in range(4)]
     assert "The request of s2." in place.command("show 2")
-    assert place.command(f"clear {ids[0][:9]}").startswith("Removed: 1 ")
+    said = place.command(f"clear {ids[0][:9]}")
+    assert said.startswith("Removed: 1 ")
+    assert said.splitlines()[1].startswith(f"  {ids[0]} (session s0, ")
     assert place.command("clear all").startswith("Removed: 3 ")
     assert "There is nothing to restore" in place.command("restore")
     assert [] == place.store.list()
@@ -302,6 +306,8 @@ def test_the_tool(place: Place) -> None:
     assert [f.Noted("hermes-1", "It was the frost.", by="context_bridge")] == place.said
     for args in ({"action": "clear"}, {"action": "note"}, {"action": "restore", "id": "zz"}):
         assert "error" in call(aide, **args)
+    for wrong in (0, 3, "9", "12345"):  # whatever the ids begin with
+        assert "a number from 1 to 2" in call(aide, action="restore", id=wrong)["error"]
     (place.store.directory / "bad.json").touch()
     assert "[CORRUPT]" in call(aide)["snapshots"][-1]["problem"]
     assert "error" in call(place.aide(home=Path("/dev/null/x")), action="restore")

@@ -12,19 +12,30 @@ from bridges.cli import app, main
 from tests.conftest import CHECKOUT
 
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("**/*.md"))]
-_BLOCK = re.compile(r"^```(?:console|text)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
-_PYTHON = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _OURS = {"demo", "replay", "trace", "experiment"}  # those that need no host
+
+
+def blocks(page: str, *languages: str) -> list[str]:
+    """The fenced blocks of a page in these languages; the empty one is that of blocks without a name."""
+    found: list[str] = []
+    language: str | None = None
+    for line in (CHECKOUT / page).read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.startswith("```"):
+            language = line[3:].strip() if language is None else None
+            found += [""] if language in languages else []
+        elif language in languages:
+            found[-1] += line
+    return found
 
 
 def commands(page: str) -> list[list[str]]:
     """What a page tells its reader to type, without prompts, remarks and what reads the output."""
-    text = (CHECKOUT / page).read_text(encoding="utf-8")
-    lines = [line.removeprefix("$ ") for block in _BLOCK.findall(text) for line in block.splitlines()]
-    typed = [shlex.split(line, comments=True) for line in lines if line.startswith("hermes-dataspace ")]
+    lines = [line.removeprefix("$ ") for block in blocks(page, "console", "") for line in block.splitlines()]
+    typed = [shlex.split(re.sub(r"\s#.*", "", line)) for line in lines if line.startswith("hermes-dataspace ")]
     return [words[1 : words.index("|") if "|" in words else None] for words in typed if words[1] in _OURS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["README.md", "docs/how-to/replay-a-session.md"])
 def test_what_a_page_shows_can_be_typed(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -45,10 +56,9 @@ def test_what_a_page_shows_can_be_typed(
 def test_a_page_that_writes_can_be_run_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the same reader in the same directory, in which it leaves nothing."""
     monkeypatch.chdir(tmp_path)
-    text = (CHECKOUT / "docs" / "how-to" / "see-who-did-what.md").read_text(encoding="utf-8")
     for _ in range(2):
         names: dict[str, object] = {}
-        for block in _PYTHON.findall(text):
+        for block in blocks("docs/how-to/see-who-did-what.md", "python"):
             exec(block, names)
     assert [] == list(tmp_path.iterdir())
 

@@ -315,3 +315,10 @@ def test_a_plateau(steps: list[tuple[int, int]], noticed: bool) -> None:
     for estimate, prompt in steps:
         plateau = plateau.read(prompt, estimate)
     assert noticed == plateau.noticed
+
+
+def test_what_the_command_remembers_is_no_unknown_setting(caplog: pytest.LogCaptureFixture) -> None:
+    """`enable` writes it into the block, for `disable`; it changes nothing here."""
+    block = {"before": {"engine": "lossless-hermes", "plugins": ["lossless-hermes"]}, "guard": "record"}
+    assert read_settings({"context": {"dataspace": block}}) == Settings(guard="record")
+    assert "" == caplog.text

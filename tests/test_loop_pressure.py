@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engines.facts import Budget, Session, Usage
+from engines.loop import Policy
 from engines.loop import events as e
 from engines.loop.pressure import read_usage
 from tests.loop_driver import SID, Driver, rows
@@ -230,3 +231,34 @@ def test_readings_are_numbered_one_by_one() -> None:
         d.do(e.UsageRead, report)
         seqs.append(d.fact(Usage).seq)
     assert [1, 2, 3, 4, 5] == seqs
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"deadline": -1},
+        {"deadline": 0},
+        {"deadline": float("nan")},
+        {"deadline": "soon"},
+        {"deadlines": {"lcm": 0.0}},
+        {"reviser_deadline": -0.1},
+        {"retry_first": 0},
+        {"retry_last": None},
+        {"often_within": True},
+        {"often_most": 0},
+        {"futile_most": 1.5},
+    ],
+)
+def test_a_policy_that_nobody_could_follow_is_refused(wrong: dict[str, Any]) -> None:
+    """Times are above 0 and counts from 1; the error names the field."""
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        Policy(**wrong)
+    assert float("inf") == Policy(deadline=float("inf")).deadline
+
+
+def test_a_count_that_is_none_is_missing() -> None:
+    """Providers report all sorts of things: nothing is lost for that, and the estimate stands in."""
+    d = Driver("a", messages=rows("u1"))
+    d.do(e.UsageRead, {"prompt_tokens": "many", "completion_tokens": 7}, estimate=50)
+    usage = d.fact(Usage)
+    assert (50, True, 7) == (usage.prompt, usage.estimated, usage.completion)

@@ -123,7 +123,9 @@ def wanted(names: Iterable[str]) -> tuple[Observer, ...]:
         one = observer(name)
         if one is None:
             known = ", ".join(one.name for one in available()) or "none in this installation"
-            warn(f"context.dataspace.observers: there is no observer {name!r}; known are {known}, and a module of your own is package.module")
+            warn(
+                f"context.dataspace.observers: there is no observer {name!r}; known are {known}, and a module of your own is package.module"
+            )
         elif one not in found:
             found.append(one)
     return tuple(found)

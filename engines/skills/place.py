@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..transcript import SUMMARY_END, SUMMARY_HEAD, SUMMARY_KEY, SYNTHETIC_KEY, bridge, is_bridge, role_of, seal, split_summary
+from ..transcript import (
+    SUMMARY_END,
+    SUMMARY_HEAD,
+    SUMMARY_KEY,
+    SYNTHETIC_KEY,
+    bridge,
+    is_bridge,
+    role_of,
+    seal,
+    split_summary,
+)
 from ..transcript.rows import SYSTEM_ROLES
 from .block import without_block
 from .entries import SKILLS_KEY

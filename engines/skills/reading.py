@@ -131,9 +131,7 @@ def _brought(said: str, text: str) -> Reading:
     return Reading("whole", name, name, None, None, hash_of(body), len(body), body, directory)
 
 
-def _structured(
-    told: Mapping[str, Any], called: str, file: str | None, size: int, known: Mapping[str, Any]
-) -> Reading:
+def _structured(told: Mapping[str, Any], called: str, file: str | None, size: int, known: Mapping[str, Any]) -> Reading:
     name = _text(told.get("name")) or called
     file = file or _clean(_text(told.get("file")))
     digest = _text(told.get("hash"))

@@ -105,7 +105,7 @@ def _gathered(
         entry = known.same(found.entry())
         if found.whole:
             there.add(entry.key)
-            if found.whole[-1].call is not None or found.whole[-1].at in summaries:
+            if all(one.call is not None or one.at in summaries for one in found.whole):  # a user's words stay anyway
                 bodies[entry.key] = _body(entry, found.whole[-1].reading.body)
     for entry in wanted:
         lost = gone.get(entry.key)
@@ -153,8 +153,12 @@ def _entries(rows: Sequence[Mapping[str, Any]], known: Known) -> list[Entry]:
         for entry in known.values()
         if entry.key not in now
     ]
-    order = {key: place for place, key in enumerate(known)}
-    return sorted([*lost, *now.values()], key=lambda entry: order.get(entry.key, len(order)))
+    order = {key: at for at, key in enumerate(known)}
+
+    def place(entry: Entry) -> tuple[int, str, str]:
+        return (order.get(entry.key, len(order)), entry.key[0], entry.file or "")
+
+    return sorted([*lost, *now.values()], key=place)
 
 
 def _kept(entry: Entry) -> dict[str, Any]:
