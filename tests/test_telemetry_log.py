@@ -611,9 +611,12 @@ def written_by(path: Path, way: str, count: int, size: int) -> list[dict[str, An
     run = [sys.executable, "-c"]
     rewriter = subprocess.Popen([*run, REWRITER, str(path), way, str(os.getpid())], stdout=subprocess.PIPE, env=env)
     writers = [subprocess.Popen([*run, WRITER, str(path), str(n), str(count), str(size)], env=env) for n in range(6)]
-    assert [0] * 6 == [writer.wait(300) for writer in writers]
-    path.with_name(path.name + ".enough").touch()
-    assert int(rewriter.communicate(timeout=60)[0]) > 3
+    try:
+        assert [0] * 6 == [writer.wait(300) for writer in writers]
+    finally:
+        path.with_name(path.name + ".enough").touch()
+        rounds = rewriter.communicate(timeout=60)[0]
+    assert int(rounds) > 3
     return lines(path)
 
 

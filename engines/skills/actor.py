@@ -32,7 +32,7 @@ from .book import Book
 from .entries import Entry, Key, Known
 from .ledger import Ledger, entries_of, evicted, view
 from .policy import SkillPolicy
-from .revise import added_tokens, revise
+from .revise import added_tokens, revise, spent_tokens
 from .scan import may_load, scan, sightings
 from .wording import SKILL_TOOL
 
@@ -188,12 +188,13 @@ class _Registry:
         if not entries:
             return None
         draft, policy = Messages.of(asked.messages), self._book.policy_of(sid)
+        room = max(0, _room(asked, draft, original, policy) - added_tokens(original))
         made = revise(
             draft,
             entries,
             ledger.needs,
             original=original,
-            room=_room(asked, draft, original, policy) - added_tokens(original),
+            room=room + spent_tokens(draft, entries, ledger.needs, original),
             evict=evicted(ledger, policy),
             block=policy.gather,
         )

@@ -14,7 +14,10 @@ from ..transcript.rows import SYSTEM_ROLES
 from .entries import Entry
 from .scan import Sighting, look, summary_rows
 
-__all__ = ["answers_to", "restored", "whole_texts"]
+__all__ = ["CALL", "kept_tokens", "restored", "whole_texts"]
+
+CALL = 60
+"""Tokens of the message that makes a call, where it has to be put in with the result."""
 
 
 def whole_texts(rows: Messages) -> dict[tuple[str, str | None], Sighting]:
@@ -22,28 +25,52 @@ def whole_texts(rows: Messages) -> dict[tuple[str, str | None], Sighting]:
     return {found.key: found.whole[-1] for found in look(rows) if found.whole}
 
 
-def restored(rows: Messages, before: Messages, wanted: Iterable[Entry], room: int) -> Messages:
-    """Put the texts of these entries back, in this order, as far as `room` tokens go."""
+def kept_tokens(rows: Messages, before: Messages, wanted: Iterable[Entry]) -> int:
+    """How many tokens the texts of these entries take that are still in the rows."""
     there, texts = whole_texts(rows), whole_texts(before)
-    for entry in wanted:
-        one = texts.get(entry.key)
-        if entry.key in there or one is None or one.call is None or one.reading.sha256 != entry.sha256:
+    return sum(_cost(before, texts[entry.key]) for entry in wanted if entry.key in there and entry.key in texts)
+
+
+def restored(rows: Messages, before: Messages, wanted: Iterable[Entry], room: int) -> Messages:
+    """Put the texts of these entries back, in this order, as far as `room` tokens go.
+
+    What is still there takes its share of the room, so that texts put back are counted again when this is done again.
+    """
+    wanted = tuple(wanted)
+    room -= kept_tokens(rows, before, wanted)
+    there, texts = whole_texts(rows), whole_texts(before)
+    lost = [(entry, texts[entry.key]) for entry in wanted if entry.key not in there and entry.key in texts]
+    taken = {one.at for one in there.values()}
+    places: dict[str, int] = {}
+    for at, row in _answers_to(rows, {one.call.id for _, one in lost if one.call is not None}):
+        if at not in taken:
+            places.setdefault(call_id(row) or "", at)
+    made = list(rows)
+    added: list[Row] = []
+    into = _place(rows)
+    for entry, one in lost:
+        cost = _cost(before, one)
+        if one.call is None or one.reading.sha256 != entry.sha256 or cost > room:
             continue
-        result = before[one.at]
-        at = next((at for at, row in answers_to(rows, {one.call.id}) if role_of(row) == "tool"), None)
+        at = places.pop(one.call.id, None)
         if at is not None:
-            cost = estimate_row(result) - estimate_row(rows[at])
-            made = Messages.of([*rows[:at], result, *rows[at + 1 :]]) if cost <= room else None
+            made[at] = before[one.at]
+        elif into is not None:
+            added[:0] = [_asking(one.call), before[one.at]]
         else:
-            asked = _asking(one)
-            cost = estimate_row(result) + estimate_row(asked)
-            made = _inserted(rows, asked, result) if cost <= room else None
-        if made is not None:
-            rows, room = made, room - cost
-    return rows
+            continue
+        room -= cost
+    if into is not None:
+        made[into:into] = added
+    return Messages.of(made)
 
 
-def answers_to(rows: Messages, calls: Collection[str]) -> list[tuple[int, Row]]:
+def _cost(before: Messages, one: Sighting) -> int:
+    """What a text takes with its call, wherever it goes: the same when it is put back and when it is there."""
+    return estimate_row(before[one.at]) + CALL
+
+
+def _answers_to(rows: Messages, calls: Collection[str]) -> list[tuple[int, Row]]:
     """The results of these calls, each directly after the message that makes the call."""
     found: list[tuple[int, Row]] = []
     open_calls: set[str] = set()
@@ -56,9 +83,8 @@ def answers_to(rows: Messages, calls: Collection[str]) -> list[tuple[int, Row]]:
     return found
 
 
-def _asking(one: Sighting) -> Row:
+def _asking(call: Call) -> Row:
     """The message that makes this one call, and no others."""
-    call = one.call or Call("", "", "")
     asked = {
         "id": call.id,
         "type": "function",
@@ -67,16 +93,16 @@ def _asking(one: Sighting) -> Row:
     return Messages.of([{"role": "assistant", "content": "", "tool_calls": [asked]}])[0]
 
 
-def _inserted(rows: Messages, asked: Row, result: Row) -> Messages | None:
-    """Call and result behind the summary, or None where they fit in nowhere."""
+def _place(rows: Messages) -> int | None:
+    """Where a call with its result can go behind the summary; None where it fits in nowhere."""
     summaries = summary_rows(rows)
     start = summaries[-1] + 1 if summaries else 0
-    spoken = [at for at, row in enumerate(rows) if role_of(row) not in SYSTEM_ROLES]
-    for at in range(start, len(rows) + 1):
-        if not any(place < at for place in spoken) or (at < len(rows) and role_of(rows[at]) in {"tool", "function"}):
+    first = next((at for at, row in enumerate(rows) if role_of(row) not in SYSTEM_ROLES), len(rows))
+    for at in range(max(start, first + 1), len(rows) + 1):
+        if at < len(rows) and role_of(rows[at]) in {"tool", "function"}:
             continue
         if role_of(rows[at - 1]) in {"user", "tool", "function"} and _settled(rows, at):
-            return Messages.of([*rows[:at], asked, result, *rows[at:]])
+            return at
     return None
 
 

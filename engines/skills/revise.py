@@ -14,15 +14,13 @@ from ..messages import Messages
 from ..transcript import SUMMARY_END, SUMMARY_HEAD, estimate_row, estimate_text, text_of
 from .block import BLOCK, Body, render_block
 from .entries import SKILLS_KEY, Entry, Key, Known, labels
-from .keep import restored, whole_texts
+from .keep import CALL, kept_tokens, restored, whole_texts
 from .place import added_summary, cleared, placed, unblocked
 from .rewrite import rewritten
 from .scan import look, scan, summary_rows
 from .wording import sections
 
-__all__ = ["added_tokens", "needed", "revise"]
-
-_CALL = 60  # tokens of the message that makes a call, where it has to be put in with the result
+__all__ = ["added_tokens", "needed", "revise", "spent_tokens"]
 
 
 def revise(
@@ -39,7 +37,7 @@ def revise(
 
     `entries` are the skills known before the compaction (`scan` of the list it was made from), `required` the names
     of those that the task at hand needs.  With the `original` list, the text of a required skill that the compaction
-    dropped is put back as long as `room` tokens last.  `evict` holds the keys of skills that are to go although they
+    dropped is put back as long as `room` tokens last, of which those that are there take theirs first (`spent_tokens`).  `evict` holds the keys of skills that are to go although they
     are there.  With `block` the texts that stay are gathered in one block of the summary.
     """
     rows = Messages.of(messages)
@@ -73,9 +71,18 @@ def added_tokens(messages: Iterable[Any], required: Iterable[str] = (), most: in
     texts = whole_texts(rows)
     for entry in entries:
         if entry.key in texts and needed(entry, names):
-            cost = estimate_row(rows[texts[entry.key].at]) + _CALL
+            cost = estimate_row(rows[texts[entry.key].at]) + CALL
             words += cost if words + cost <= most else 0
     return words
+
+
+def spent_tokens(
+    messages: Iterable[Any], entries: Iterable[Entry], required: Iterable[str], original: Iterable[Any]
+) -> int:
+    """How many tokens of a revision's `room` are taken by texts that the compaction kept."""
+    names = tuple(dict.fromkeys(required))
+    wanted = [entry for entry in entries if needed(entry, names)]
+    return kept_tokens(Messages.of(messages), Messages.of(original), wanted) if wanted else 0
 
 
 def needed(entry: Entry, required: Collection[str]) -> bool:
@@ -107,9 +114,10 @@ def _gathered(
             there.add(entry.key)
             if all(one.call is not None or one.at in summaries for one in found.whole):  # a user's words stay anyway
                 bodies[entry.key] = _body(entry, found.whole[-1].reading.body)
+    room -= 0 if before is None else kept_tokens(rows, before, [entry for entry in wanted if entry.key in there])
     for entry in wanted:
         lost = gone.get(entry.key)
-        cost = estimate_text(lost.reading.body) if lost is not None else 0
+        cost = 0 if lost is None or before is None else estimate_row(before[lost.at]) + CALL
         if lost is not None and entry.key not in there and cost <= room:
             room -= cost
             bodies[entry.key] = _body(entry, lost.reading.body)

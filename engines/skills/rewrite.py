@@ -64,13 +64,13 @@ class _Rewriter:
             if kind == "gone" and call.id in self.failed:
                 self._put(one, None, {"state": "failed"})
             elif kind == "gone" and elsewhere and version and one.reading.sha256 == version:
-                self._put(one, notice(one.reading.name, version), self._key("notice", one, entry))
+                self._put(one, notice(one.reading.name, version), self._key("notice", one, entry, version))
             elif kind == "gone" or not there:
                 self._gone(one, entry)
             elif one.reading.sha256 not in {version, None}:
                 self._older(one, entry)
             elif elsewhere or (kind == "whole" and one is not stays):
-                self._put(one, notice(one.reading.name, version or ""), self._key("notice", one, entry))
+                self._put(one, notice(one.reading.name, version or ""), self._key("notice", one, entry, version))
 
     def _entry(self, found: Found) -> Entry:
         """What is known of this skill, from before and from the rows."""
@@ -83,13 +83,15 @@ class _Rewriter:
 
     def _older(self, one: Sighting, entry: Entry) -> None:
         reading = one.reading
-        self._put(one, superseded(reading.name, reading.sha256 or ""), self._key("superseded", one, entry))
+        self._put(
+            one, superseded(reading.name, reading.sha256 or ""), self._key("superseded", one, entry, reading.sha256)
+        )
 
-    def _key(self, state: str, one: Sighting, entry: Entry) -> dict[str, Any]:
+    def _key(self, state: str, one: Sighting, entry: Entry, sha256: str | None) -> dict[str, Any]:
         """What tells which skill a row is about whose result said so: its row must mean the same when read again."""
         reading = one.reading
         path = reading.path or entry.path
-        return {"state": state, "name": reading.name, "sha256": reading.sha256, "path": path, "file": reading.file}
+        return {"state": state, "name": reading.name, "sha256": sha256, "path": path, "file": reading.file}
 
     def _gone(self, one: Sighting, entry: Entry) -> None:
         reading = one.reading

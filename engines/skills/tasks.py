@@ -49,8 +49,8 @@ def request_began(ledger: Ledger, event: e.RequestBegan, _policy: SkillPolicy) -
     ledger = begin_task(evolve(ledger, turns=True, request=event.text, look=look, known=known), event.task)
     said = []
     for reading in read_user(event.text):
-        known = Known(skill.entry for skill in ledger.skills)
-        entry = known.same(evolve(entry_of(reading, ""), source="user"))
+        held = Known(skill.entry for skill in ledger.skills)
+        entry = held.same(evolve(entry_of(reading, ""), source="user"))
         old = ledger.skill(entry.key)
         outcome: Literal["loaded", "reloaded"] = "loaded" if old is None or old.state != "pruned" else "reloaded"
         ledger = ledger.with_skill(Skill(entry, "unseen", ledger.events, hash_of(reading.body.strip())))
