@@ -55,8 +55,9 @@ types: setup ## mypy and pyright
 	$(BIN)/mypy
 	$(BIN)/pyright
 
-cover: setup ## all tests, import layers among them, with branch coverage
-	$(BIN)/python -m pytest -q --cov --cov-report=term
+cover: setup ## all tests, import layers among them, with branch coverage by those that are not slow
+	$(BIN)/python -m pytest -q -m "not slow" --cov --cov-report=term
+	$(BIN)/python -m pytest -q -m slow
 
 bench: setup ## cost against its floor and peers
 	$(BIN)/python -m benchmarks

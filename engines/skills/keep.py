@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from ..messages import Messages, Row
 from ..transcript import Call, call_id, calls_of, estimate_row, role_of
 from ..transcript.rows import SYSTEM_ROLES
-from .entries import Entry
+from .entries import Entry, Key
 from .scan import Sighting, look, summary_rows
 
 __all__ = ["CALL", "kept_tokens", "restored", "whole_texts"]
@@ -20,25 +20,28 @@ CALL = 60
 """Tokens of the message that makes a call, where it has to be put in with the result."""
 
 
-def whole_texts(rows: Messages) -> dict[tuple[str, str | None], Sighting]:
-    """The newest whole text of every skill that is available, by key."""
-    return {found.key: found.whole[-1] for found in look(rows) if found.whole}
+def whole_texts(rows: Messages, known: Iterable[Entry] = ()) -> dict[Key, Sighting]:
+    """The newest whole text of every skill that is available, by key; `known` as for `look`."""
+    return {found.key: found.whole[-1] for found in look(rows, known=known) if found.whole}
 
 
-def kept_tokens(rows: Messages, before: Messages, wanted: Iterable[Entry]) -> int:
+def kept_tokens(rows: Messages, before: Messages, wanted: Iterable[Entry], known: Iterable[Entry]) -> int:
     """How many tokens the texts of these entries take that are still in the rows."""
-    there, texts = whole_texts(rows), whole_texts(before)
+    known = tuple(known)
+    there, texts = whole_texts(rows, known), whole_texts(before, known)
     return sum(_cost(before, texts[entry.key]) for entry in wanted if entry.key in there and entry.key in texts)
 
 
-def restored(rows: Messages, before: Messages, wanted: Iterable[Entry], room: int) -> Messages:
+def restored(
+    rows: Messages, before: Messages, wanted: Iterable[Entry], room: int, known: Iterable[Entry] = ()
+) -> Messages:
     """Put the texts of these entries back, in this order, as far as `room` tokens go.
 
     What is still there takes its share of the room, so that texts put back are counted again when this is done again.
     """
-    wanted = tuple(wanted)
-    room -= kept_tokens(rows, before, wanted)
-    there, texts = whole_texts(rows), whole_texts(before)
+    wanted, known = tuple(wanted), tuple(known)
+    room -= kept_tokens(rows, before, wanted, known)
+    there, texts = whole_texts(rows, known), whole_texts(before, known)
     lost = [(entry, texts[entry.key]) for entry in wanted if entry.key not in there and entry.key in texts]
     taken = {one.at for one in there.values()}
     places: dict[str, int] = {}
@@ -52,9 +55,8 @@ def restored(rows: Messages, before: Messages, wanted: Iterable[Entry], room: in
         cost = _cost(before, one)
         if one.call is None or one.reading.sha256 != entry.sha256 or cost > room:
             continue
-        at = places.pop(one.call.id, None)
-        if at is not None:
-            made[at] = before[one.at]
+        if one.call.id in places:
+            made[places.pop(one.call.id)] = before[one.at]
         elif into is not None:
             added[:0] = [_asking(one.call), before[one.at]]
         else:

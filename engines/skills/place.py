@@ -123,14 +123,17 @@ def _edited(row: Mapping[str, Any], put: Callable[[str], str]) -> dict[str, Any]
     content = row.get("content")
     changed: Any = content
     if isinstance(content, str):
-        changed = _filled(content, put(content))
+        changed = _filled(put(content))
     elif isinstance(content, (list, tuple)):
         changed = _sealed_in_one(content)
-        texts = [at for at, part in enumerate(changed) if _part_text(part) is not None]
+        texts = sorted(
+            (at for at, part in enumerate(changed) if _part_text(part) is not None),
+            key=lambda at: (bool((_part_text(changed[at]) or "").strip()), at),
+        )
         sealed = [at for at in texts if split_summary(_part_text(changed[at]) or "")[1]]
         for at in (sealed or texts)[-1:]:
             part, text = changed[at], _part_text(changed[at]) or ""
-            told = _filled(text, put(text))
+            told = _filled(put(text))
             changed[at] = told if isinstance(part, str) else {**part, "text": told}
     made = {**row, "content": changed}
     if changed != content:
@@ -138,9 +141,9 @@ def _edited(row: Mapping[str, Any], put: Callable[[str], str]) -> dict[str, Any]
     return made
 
 
-def _filled(text: str, made: str) -> str:
+def _filled(made: str) -> str:
     """A text that is not taken out whole: an empty message is none that a provider takes."""
-    return made if made.strip() or not text.strip() else _INTRO
+    return made if made.strip() else _INTRO
 
 
 def _sealed_in_one(content: Sequence[Any]) -> list[Any]:

@@ -74,20 +74,22 @@ def read_result(call: Call, text: str, key: Any = None) -> Reading | None:
     if text.lstrip()[:1] == "{":
         told = _loaded(text)
         if told is not None:
-            return _structured(told, name, file, len(text), known)
+            found = _structured(told, name, file, len(text), known)
+            failed = found.kind == "notice" and known.get("state") == "failed"
+            return Reading("failed", found.name, name, found.file) if failed else found
     if known.get("state") == "failed":
         return Reading("failed", name, name, file)
-    found = _remains(called, file, text)
-    if found is None and not known:
+    left = _remains(called, file, text)
+    if left is None and not known:
         return None
-    size = found.size if found is not None else None
-    if found is not None and found.kind == "failed":
-        return found
+    size = left.size if left is not None else None
+    if left is not None and left.kind == "failed":
+        return left
     return Reading(
         "superseded" if known.get("state") == "superseded" else "gone",
         _text(known.get("name")) or name,
         name,
-        _text(known.get("file")) or file or (found.file if found is not None else None),
+        _text(known.get("file")) or file or (left.file if left is not None else None),
         _text(known.get("path")),
         _text(known.get("sha256")),
         size,

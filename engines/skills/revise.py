@@ -53,7 +53,7 @@ def revise(
         bodies = _gathered(rows, before, known, wanted, room)
         rows = rewritten(rows, known, before, evict, {(body.path or body.name, body.file) for body in bodies})
     elif before is not None and room > 0:
-        rows = restored(rows, before, wanted, room)
+        rows = restored(rows, before, wanted, room, known.values())
     return _summed_up(rows, known, names, bodies)
 
 
@@ -81,8 +81,9 @@ def spent_tokens(
 ) -> int:
     """How many tokens of a revision's `room` are taken by texts that the compaction kept."""
     names = tuple(dict.fromkeys(required))
+    entries = tuple(entries)
     wanted = [entry for entry in entries if needed(entry, names)]
-    return kept_tokens(Messages.of(messages), Messages.of(original), wanted) if wanted else 0
+    return kept_tokens(Messages.of(messages), Messages.of(original), wanted, entries) if wanted else 0
 
 
 def needed(entry: Entry, required: Collection[str]) -> bool:
@@ -104,7 +105,7 @@ def _gathered(
     rows: Messages, before: Messages | None, known: Known, wanted: Sequence[Entry], room: int
 ) -> tuple[Body, ...]:
     """The texts for the block: those in the rows, then the required ones that went, as long as there is room."""
-    gone = {} if before is None else whole_texts(before)
+    gone = {} if before is None else whole_texts(before, known.values())
     summaries = summary_rows(rows)
     bodies: dict[Key, Body] = {}
     there = set()
@@ -114,7 +115,7 @@ def _gathered(
             there.add(entry.key)
             if all(one.call is not None or one.at in summaries for one in found.whole):  # a user's words stay anyway
                 bodies[entry.key] = _body(entry, found.whole[-1].reading.body)
-    room -= 0 if before is None else kept_tokens(rows, before, [entry for entry in wanted if entry.key in there])
+    room -= 0 if before is None else kept_tokens(rows, before, wanted, known.values())
     for entry in wanted:
         lost = gone.get(entry.key)
         cost = 0 if lost is None or before is None else estimate_row(before[lost.at]) + CALL

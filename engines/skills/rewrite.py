@@ -61,7 +61,7 @@ class _Rewriter:
             kind, call = one.reading.kind, one.call
             if call is None or kind == "superseded":
                 continue  # what a user said, and summaries, which are written anew
-            if kind == "gone" and call.id in self.failed:
+            if kind in {"gone", "notice"} and call.id in self.failed:
                 self._put(one, None, {"state": "failed"})
             elif kind == "gone" and elsewhere and version and one.reading.sha256 == version:
                 self._put(one, notice(one.reading.name, version), self._key("notice", one, entry, version))

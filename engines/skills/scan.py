@@ -209,6 +209,8 @@ class _Keys:
         self._paths: dict[Key, set[str]] = {}
         self._declared: dict[Key, set[str]] = {}
         for reading in readings:
+            if reading.kind in {"notice", "superseded"}:
+                continue  # they name what other rows explain
             self._learn({reading.name, reading.called}, reading.file, reading.path, reading.name)
         for entry in entries:
             self._learn(entry.names, entry.file, entry.path, entry.name)
