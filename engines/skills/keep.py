@@ -6,7 +6,7 @@ at a place where no rule of a transcript minds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from ..messages import Messages, Row
 from ..transcript import Call, call_id, calls_of, estimate_row, role_of
@@ -28,7 +28,12 @@ def whole_texts(rows: Messages, known: Iterable[Entry] = ()) -> dict[Key, Sighti
 def kept_tokens(rows: Messages, before: Messages, wanted: Iterable[Entry], known: Iterable[Entry]) -> int:
     """How many tokens the texts of these entries take that are still in the rows."""
     known = tuple(known)
-    there, texts = whole_texts(rows, known), whole_texts(before, known)
+    return _kept_tokens(whole_texts(rows, known), whole_texts(before, known), before, wanted)
+
+
+def _kept_tokens(
+    there: Mapping[Key, Sighting], texts: Mapping[Key, Sighting], before: Messages, wanted: Iterable[Entry]
+) -> int:
     return sum(_cost(before, texts[entry.key]) for entry in wanted if entry.key in there and entry.key in texts)
 
 
@@ -40,8 +45,10 @@ def restored(
     What is still there takes its share of the room, so that texts put back are counted again when this is done again.
     """
     wanted, known = tuple(wanted), tuple(known)
-    room -= kept_tokens(rows, before, wanted, known)
+    if not wanted:
+        return rows
     there, texts = whole_texts(rows, known), whole_texts(before, known)
+    room -= _kept_tokens(there, texts, before, wanted)
     lost = [(entry, texts[entry.key]) for entry in wanted if entry.key not in there and entry.key in texts]
     taken = {one.at for one in there.values()}
     places: dict[str, int] = {}

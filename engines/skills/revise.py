@@ -16,11 +16,13 @@ from .block import BLOCK, Body, render_block
 from .entries import SKILLS_KEY, Entry, Key, Known, labels
 from .keep import CALL, kept_tokens, restored, whole_texts
 from .place import added_summary, cleared, placed, unblocked
-from .rewrite import rewritten
+from .rewrite import failed_calls, rewritten
 from .scan import look, scan, summary_rows
 from .wording import sections
 
 __all__ = ["added_tokens", "needed", "revise", "spent_tokens"]
+
+_PASSES = 4  # the second one finds nothing to do, but where names are given to several skills
 
 
 def revise(
@@ -42,16 +44,36 @@ def revise(
     """
     rows = Messages.of(messages)
     before = None if original is None else Messages.of(original)
-    known = Known(entries)
-    names = tuple(dict.fromkeys(required))
+    known, names = Known(entries), tuple(dict.fromkeys(required))
+    failed = failed_calls(before)
+    for _ in range(_PASSES):
+        made = _revised(rows, before, failed, known, names, room, evict, block=block)
+        if made == rows:
+            break
+        rows = made
+    return rows
+
+
+def _revised(
+    rows: Messages,
+    before: Messages | None,
+    failed: frozenset[str],
+    known: Known,
+    names: Sequence[str],
+    room: int,
+    evict: Collection[Key],
+    *,
+    block: bool,
+) -> Messages:
+    """One pass; another one finds something to do only where rows contradict each other on what a name means."""
     wanted = [entry for entry in known.values() if needed(entry, names) and entry.key not in evict]
     if not block:
         rows = _unblocked(rows)
-    rows = rewritten(rows, known, before, evict)
+    rows = rewritten(rows, known, failed, evict)
     bodies: tuple[Body, ...] = ()
     if block:
         bodies = _gathered(rows, before, known, wanted, room)
-        rows = rewritten(rows, known, before, evict, {(body.path or body.name, body.file) for body in bodies})
+        rows = rewritten(rows, known, failed, evict, {(body.path or body.name, body.file) for body in bodies})
     elif before is not None and room > 0:
         rows = restored(rows, before, wanted, room, known.values())
     return _summed_up(rows, known, names, bodies)

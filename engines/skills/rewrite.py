@@ -14,21 +14,21 @@ from .reading import SKILL_KEY
 from .scan import Found, Sighting, look, sightings
 from .wording import marker, notice, superseded
 
-__all__ = ["rewritten"]
+__all__ = ["failed_calls", "rewritten"]
 
 
 def rewritten(
     rows: Messages,
     known: Known,
-    before: Messages | None,
+    failed: frozenset[str],
     evict: Collection[Key],
     elsewhere: Collection[Key] = (),
 ) -> Messages:
     """The rows, changed where they do not say what is so; the same value where they do.
 
-    `known` are the skills before the compaction, `before` is the list then; texts of `elsewhere` stand in the summary.
+    `known` are the skills before the compaction, `failed` the calls that brought none; texts of `elsewhere` stand in the summary.
     """
-    work = _Rewriter(rows, known, _failed(before), frozenset(evict), frozenset(elsewhere))
+    work = _Rewriter(rows, known, failed, frozenset(evict), frozenset(elsewhere))
     for found in look(rows, known=known.values()):
         work.one(found)
     return work.done()
@@ -122,7 +122,7 @@ def _sizes(one: Sighting) -> set[int | None]:
     return {one.reading.size, len(one.reading.body)}
 
 
-def _failed(before: Messages | None) -> frozenset[str]:
+def failed_calls(before: Messages | None) -> frozenset[str]:
     """The calls that brought no skill, so that what stands in their place is not taken for one that is gone."""
     if before is None:
         return frozenset()
