@@ -6,7 +6,7 @@ import _thread
 import copy
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -251,15 +251,6 @@ def test_overlapping_calls(engines: Engines) -> None:
 # -- waiting ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Ctrl-C interrupts, also where the tests run in the background of a shell, which has it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_gets_through(engines: Engines) -> None:
     """Ctrl-C in the waiting thread: it is raised at once, the question is gone, the engine is as before (C02)."""
     engine = engines.started(FAKE)
