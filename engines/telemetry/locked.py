@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import stat
 import time
 from collections.abc import Iterator
@@ -18,8 +17,7 @@ except ImportError:  # a system without it: writers of one process still take tu
 
 __all__ = ["LockedFile", "locked", "make_folder", "read_whole"]
 
-_PATIENCE = 30.0  # seconds in which a file is replaced again and again before it is given up
-_PAUSE = 0.002  # seconds, at most, to let others finish before it is tried again
+_PATIENCE = 300.0  # seconds in which a file is replaced again and again before it is given up
 _PIECE = 65_536  # bytes that are read at once on the way back to the beginning of the last line
 _LONGEST = 4_000_000  # bytes of a line that are read in search of its beginning
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -44,8 +42,7 @@ def locked(path: Path, root: Path | None = None) -> Iterator[LockedFile]:
                 yield LockedFile(fd)
                 return
         finally:
-            os.close(fd)  # lets go of the lock
-        time.sleep(random.uniform(0, _PAUSE))  # noqa: S311 - so that writers and rewriters fall out of step
+            os.close(fd)  # lets go of the lock; who rewrites all the time is beaten by haste only, so no pause here
     raise OSError(f"{path} is replaced again and again, faster than it can be written to")
 
 
