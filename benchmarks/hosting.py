@@ -25,6 +25,7 @@ from typing import Any
 from unittest import mock
 
 from engines.messages import Messages
+from engines.snapshotter.fit import LIMIT
 
 from .compaction import SUMMARY
 from .measure import Row, Slice, Surplus, Times
@@ -33,12 +34,15 @@ from .transcripts import CHARACTERS, conversation
 __all__ = ["ROWS", "SKIPPED"]
 
 Rows = list[dict[str, Any]]
+Observers = tuple[str, ...] | None
 
 SIZES = (60, 250, 1000)
 ROUNDS = 15
 PER_ROW = 1_120  # characters
 TURNS = 600
 COMMANDS = 7
+SAVE = 0.040  # seconds that a snapshot may take beyond a synced write of it, the reading of long results among them
+READ = 4e-5  # seconds a message that it may take beyond that, to read what is about to be lost
 LOOKS = 0.020  # seconds: an observer looks for what earlier conversations have left, when one begins
 RESULT = json.dumps({"output": "a line of what a command says\n" * 40, "exit_code": 0, "error": None})
 
@@ -46,7 +50,7 @@ RESULT = json.dumps({"output": "a line of what a command says\n" * 40, "exit_cod
 # -- compress ---------------------------------------------------------------------------------------------------------
 
 
-def _compress(messages: int, *, observers: bool = False) -> tuple[Slice, Slice]:
+def _compress(messages: int, *, observers: Observers = ()) -> tuple[Slice, Slice]:
     rows = conversation(messages, max(CHARACTERS, messages * PER_ROW))
     tokens = sum(len(str(row["content"])) for row in rows) // 4
     window = max(64_000, tokens * 5 // 4)
@@ -55,7 +59,7 @@ def _compress(messages: int, *, observers: bool = False) -> tuple[Slice, Slice]:
     def ours(_number: int) -> float:
         with _host("builtin", observers=observers):
             engine = _adapter(window)
-            if observers:
+            if observers != ():
                 _begin(engine)
                 _written()
             mine = copy.deepcopy(rows)
@@ -66,7 +70,7 @@ def _compress(messages: int, *, observers: bool = False) -> tuple[Slice, Slice]:
             assert done is not mine, "there was nothing to compact"
             engine.awaiting_real_usage_after_compression = True
             del engine  # which ends its conversation
-            if observers:
+            if observers != ():
                 _written()  # or the reference is charged with what is written now
             return took
 
@@ -77,6 +81,32 @@ def _compress(messages: int, *, observers: bool = False) -> tuple[Slice, Slice]:
             engine.compress(mine, current_tokens=tokens)
             Messages.of(same)
             return time.perf_counter() - start
+
+    return ours, theirs
+
+
+def _snapshot(messages: int) -> tuple[Slice, Slice]:
+    """A compaction that waits for its snapshot, beside the same without, a synced write of as much, and what is allowed.
+
+    The summariser answers at once, so nothing is read meanwhile: it is the most that anybody has to wait.
+    """
+    with_it, _ = _compress(messages, observers=("snapshotter",))
+    without, _ = _compress(messages)
+    allowed = SAVE + messages * READ
+    data = b"x" * LIMIT
+
+    def ours(number: int) -> float:
+        _anew()
+        return with_it(number)
+
+    def theirs(number: int) -> float:
+        _anew()
+        took = without(number)
+        with tempfile.NamedTemporaryFile(prefix="bench-") as file:
+            start = time.perf_counter()
+            os.write(file.fileno(), data)
+            os.fsync(file.fileno())
+            return took + time.perf_counter() - start + allowed
 
     return ours, theirs
 
@@ -94,7 +124,7 @@ def _begin(engine: Any) -> None:
     hooks["pre_llm_call"](session_id="bench", turn_id=agent._current_turn_id, user_message="Go on.", is_first_turn=True)
 
 
-def _turns(*engines: str, observers: bool = False) -> tuple[Callable[[], float], Callable[[], float]]:
+def _turns(*engines: str, observers: Observers = ()) -> tuple[Callable[[], float], Callable[[], float]]:
     hooks: dict[str, Callable[..., Any]] = {}
     _anew()
     with _host(*engines, observers=observers):
@@ -179,12 +209,14 @@ _homes: list[Any] = []
 
 
 @contextmanager
-def _host(*engines: str, observers: bool = False) -> Iterator[None]:
+def _host(*engines: str, observers: Observers = ()) -> Iterator[None]:
     """The host's home with these engines configured, and a model that answers at once.
 
-    With `observers` all that is on by default runs beside them, otherwise nobody does.
+    `observers` run beside them; None: all that do by default.
     """
-    block: dict[str, Any] = {"engines": list(engines)} if observers else {"engines": list(engines), "observers": []}
+    block: dict[str, Any] = {"engines": list(engines)}
+    if observers is not None:
+        block["observers"] = list(observers)
     home = _home(json.dumps({"context": {"engine": "dataspace", "dataspace": block}}))
     message = SimpleNamespace(content=SUMMARY)
     answer = SimpleNamespace(choices=[SimpleNamespace(message=message, finish_reason="stop")], usage=None)
@@ -233,10 +265,9 @@ def _idle() -> None:
 
 def _written() -> None:
     """Wait until observers have written what was to be written of conversations before."""
-    from bridges.hermes import snapshots_end, telemetry_end  # noqa: PLC0415 - where the host is there
+    from bridges.hermes.ends import settle  # noqa: PLC0415 - where the host is there
 
-    snapshots_end.settle()
-    telemetry_end.settle()
+    settle()
     time.sleep(LOOKS)
 
 
@@ -263,10 +294,20 @@ def _rows() -> list[Row]:
     ]
     observed: list[Row] = [
         Times(
-            f"the same with all observers, {size:,} messages",
+            f"the same with skills and telemetry, {size:,} messages",
             "built-in and a freeze",
             1.2,
-            partial(_compress, size, observers=True),
+            partial(_compress, size, observers=("skills", "telemetry")),
+            rounds=ROUNDS,
+        )
+        for size in SIZES
+    ]
+    kept: list[Row] = [
+        Times(
+            f"the same with a snapshot, {size:,} messages",
+            f"without, a synced write + {(SAVE + size * READ) * 1e3:.0f} ms",
+            1.0,
+            partial(_snapshot, size),
             rounds=ROUNDS,
         )
         for size in SIZES
@@ -275,9 +316,10 @@ def _rows() -> list[Row]:
     return [
         *compress,
         *observed,
+        *kept,
         *_of_a_turn("a turn in Hermes, two engines", lambda: _turns(*both)),
-        *_of_a_turn("a turn, two engines and all observers", lambda: _turns(*both, observers=True)),
-        *_of_a_turn("a turn with the default settings", lambda: _turns("builtin", observers=True)),
+        *_of_a_turn("a turn, two engines and all observers", lambda: _turns(*both, observers=None)),
+        *_of_a_turn("a turn with the default settings", lambda: _turns("builtin", observers=None)),
         Surplus("hermes plugins list", "without plugin", 1.0, lambda: _command(LIST), allowance=0.060, rounds=COMMANDS),
         Surplus(
             "hermes with plugins loaded",

@@ -77,7 +77,7 @@ class AsyncDataspace:
 
 @asynccontextmanager
 async def run_dataspace(
-    on_crash: Callable[[Crashed, BaseException], object] | None, max_depth: int, max_turns: int
+    on_crash: Callable[[Crashed, BaseException], object] | None, max_depth: int, max_turns: int, *, guest: bool
 ) -> AsyncIterator[AsyncDataspace]:
     """What `open_dataspace` opens."""
     if not trio.lowlevel.in_trio_run():
@@ -86,6 +86,7 @@ async def run_dataspace(
             "thread of its own and come in with from_thread"
         )
     core = Dataspace(on_crash=on_crash or log_crash, max_depth=max_depth, max_turns=max_turns)
+    core._crashing = BaseException if guest else Exception
     failure: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:

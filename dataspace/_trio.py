@@ -77,7 +77,7 @@ class TrioRuntime(trio.abc.Instrument):
     async def _run(self, task: Task, running: Running) -> None:
         running.step = trio.lowlevel.current_task()
         running.begun.set()
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             with running.scope:
                 if not running.scope.cancel_called:
@@ -87,9 +87,15 @@ class TrioRuntime(trio.abc.Instrument):
         except BaseExceptionGroup as group:
             # A nursery of the task was cancelled from outside, and some of its tasks failed while they cleaned up.
             rest = group.split(trio.Cancelled)[1]
-            if not isinstance(rest, ExceptionGroup):
+            if rest is None or not isinstance(rest, self._core._crashing):
                 raise
             error = rest
+        except (trio.Cancelled, GeneratorExit):
+            raise
+        except BaseException as raised:
+            if not isinstance(raised, self._core._crashing):
+                raise
+            error = raised
         finally:
             self._barred.pop(running.step, None)
             if self.drop_turn() and error is None:
@@ -98,7 +104,7 @@ class TrioRuntime(trio.abc.Instrument):
             running.over.set()
             self._report(task, error)
 
-    def _report(self, task: Task, error: Exception | None) -> None:
+    def _report(self, task: Task, error: BaseException | None) -> None:
         facet = task.facet
         if error is not None and not facet.alive and _only_stopped(error):
             error = None

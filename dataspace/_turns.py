@@ -42,6 +42,8 @@ class Turns:
     def __init__(self, on_crash: Callable[[Crashed, BaseException], object], max_depth: int, max_turns: int) -> None:
         self._on_crash = on_crash
         self._max_depth, self._max_turns = max_depth, max_turns
+        # What of an actor's errors is its crash; the rest ends the program.
+        self._crashing: type[BaseException] = Exception
         self._thread = get_ident()
         self._ages = count(1)
         self._indexes: dict[type, Index] = {}
@@ -137,15 +139,13 @@ class Turns:
         self._actor, self._actions = actor, []
         try:
             call()
-        except Exception as error:  # noqa: BLE001 - it is the actor's crash
+        except BaseException as error:
             actions, self._actor = self._actions, None
             self._undo(actions)
+            if not isinstance(error, self._crashing):
+                raise
             self._crash(actor, error, cause)
             return
-        except BaseException:
-            actions, self._actor = self._actions, None
-            self._undo(actions)
-            raise
         actions, self._actor = self._actions, None
         if actions:
             self._commit(actor, actions, cause)
@@ -188,7 +188,7 @@ class Turns:
             except BaseException as error:
                 self._actor = None
                 self._undo(actions)
-                if not isinstance(error, Exception):
+                if not isinstance(error, self._crashing):
                     self._queue.appendleft((kind, observers[observers.index(observer) + 1 :], args, cause))
                     raise
                 self._crash(actor, error, caused(observer, kind, cause))
@@ -273,7 +273,7 @@ class Turns:
         if len(self._crashes) > 100:
             index.retract(self._crashes.popleft(), cause)
 
-    def _task_done(self, task: Task, error: Exception | None) -> None:
+    def _task_done(self, task: Task, error: BaseException | None) -> None:
         """Told by the runtime, outside of turns: a linked task has ended, in good order or with `error`."""
         facet = task.facet
         assert facet.tasks is not None

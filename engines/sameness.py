@@ -47,13 +47,19 @@ def recognised(rows: Iterable[Any], like: tuple[dict[str, Any], ...]) -> Iterabl
     return found
 
 
-def _equals(row: dict[str, Any], frozen: dict[str, Any]) -> bool:
+def _equals(row: Any, frozen: dict[str, Any]) -> bool:
     """`same` for a plain dict and a frozen one, quickly: most of what is in them is identical."""
-    if len(row) != len(frozen):
+    if type(row) is not dict or len(row) != len(frozen):
         return False
     for key, item in frozen.items():
         now = row.get(key, ...)
-        if now is not item and not _equal(now, item):
+        if now is item:
+            continue
+        kind = type(item)
+        if kind is str:  # an equal text that is another object: it was made anew
+            if type(now) is not str or now != item:
+                return False
+        elif not (_equals(now, item) if issubclass(kind, dict) else _equal(now, item)):
             return False
     return True
 
@@ -61,7 +67,10 @@ def _equals(row: dict[str, Any], frozen: dict[str, Any]) -> bool:
 def _equal(now: Any, item: Any) -> bool:
     kind = type(item)
     if kind is tuple:
-        return type(now) is list and len(now) == len(item) and all(map(_equal, now, item))
-    if issubclass(kind, dict):
-        return type(now) is dict and _equals(now, item)
+        if type(now) is not list or len(now) != len(item):
+            return False
+        for one, other in zip(now, item, strict=True):
+            if one is not other and not (_equals if isinstance(other, dict) else _equal)(one, other):
+                return False
+        return True
     return type(now) is kind and bool(now == item)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bridges.hermes import snapshots, snapshots_command, snapshots_end, snapshots_restore
+from bridges.hermes import ends, snapshots, snapshots_command, snapshots_end, snapshots_restore
 from bridges.hermes.aides import Standing, TurnBegun
 from bridges.hermes.settings import Settings
 from bridges.hermes.snapshots import Options, SnapshotAide
@@ -77,7 +77,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.delenv("AGENT_PROFILE", raising=False)
     monkeypatch.setattr(snapshots_command, "home", lambda: made.home)
     monkeypatch.setattr(snapshots_command, "host_config", dict)
-    for module in (snapshots_restore, snapshots_end):
+    for module in (snapshots_restore, ends):
         monkeypatch.setattr(module, "seats", lambda: list(made.seats))
     monkeypatch.setattr(snapshots_restore, "host_context", [SimpleNamespace(_manager=SimpleNamespace(_cli_ref=None))])
     monkeypatch.setattr(snapshots_restore, "_waiting", [])
@@ -340,13 +340,7 @@ def test_in_a_gateway_the_tool_knows_its_own(place: Place) -> None:
 # -- ends -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody is there who writes."""
-    monkeypatch.setattr(snapshots_end, "running", lambda: SimpleNamespace(alive=True))
-
-
-def test_n02_hooks_of_ends(place: Place, runs: None) -> None:
+def test_n02_hooks_of_ends(place: Place) -> None:
     """N02: either form of the hooks, whatever else they bring: who goes on from whom, and nothing else, is taken from them."""
     more = {"reason": "new_session", "platform": "telegram", "telemetry_schema_version": 1}
     snapshots_end._finalized(session_id="old", new_session_id="new", **more)
@@ -358,44 +352,28 @@ def test_n02_hooks_of_ends(place: Place, runs: None) -> None:
     assert {} == snapshots_end.successor_of(f.Session("s"))
 
 
-def test_an_end_is_waited_for(place: Place, runs: None) -> None:
-    """Whoever says that a session is over waits until it is on disk."""
+def test_an_end_is_waited_for(place: Place) -> None:
+    """Whoever says that a session is over waits until it is on disk, but not for ever; without an end nobody waits."""
+    assert snapshots_end.written(0)
     place.aide().ended("session_end")
+    assert not snapshots_end.written(0.01)
     writer = threading.Timer(0.02, snapshots_end.closed, ["hermes-1"])
     writer.start()
-    assert snapshots_end.settle(30)
+    assert snapshots_end.written(30)
     writer.join()
-    assert snapshots_end.settle(0)
+    assert snapshots_end.written(0)
     snapshots_end.closed("hermes-1")
 
 
-def test_an_end_is_not_waited_for_for_ever(place: Place, runs: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that hangs costs a moment; an event loop is not held up; without a writer nobody is waited for."""
-    snapshots_end.closing("hermes-1")
-    assert not snapshots_end.settle(0.01)
-
-    async def run() -> bool:
-        return snapshots_end.settle(3_600)
-
-    assert not asyncio.run(run())
-    monkeypatch.setattr(snapshots_end, "running", lambda: None)
-    assert not snapshots_end.settle(3_600)
-
-
-def test_the_process_ends(
-    place: Place, runs: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every conversation is over then; one that cannot say so is logged, and so is what is not written in time."""
-    monkeypatch.setattr(snapshots_end, "PATIENCE", 0.01)
-    broken = Seat()
-    broken.leave = lambda: 1 / 0  # type: ignore[assignment,method-assign,return-value]
-    place.seats += [broken, Seat()]
-    snapshots_end._exit()
-    assert 1 == place.seats[1].left
-    assert "could not be told" in caplog.text
-    monkeypatch.setattr(snapshots_end, "settle", lambda: False)
-    snapshots_end._exit()
-    assert "before all snapshots are written" in caplog.text
+def test_an_end_waits_for_snapshots(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first conversation on."""
+    monkeypatch.setattr(ends, "_waits", {})
+    monkeypatch.setattr(ends, "_watching", [True])
+    where = ("s", str(place.home), "default", "m", "cli", Settings())
+    assert isinstance(
+        snapshots.aide(Standing("hermes-6", *where, place.said.append, lambda *_args: None)), SnapshotAide
+    )
+    assert {"snapshotter": snapshots_end.written} == ends._waits
 
 
 def test_it_is_bounded(place: Place) -> None:
@@ -506,4 +484,5 @@ def test_a_host_that_takes_nothing() -> None:
             raise ValueError(name)
 
     snapshots_command.register_snapshots(Host())
+    snapshots_end.register_descent(Host())
     assert ["context-bridge", "skill-radar", "on_session_finalize", "on_session_reset"] == taken

@@ -109,6 +109,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Model
         story.process = start(root, model.url, "killed")
         story.process.communicate(timeout=300)
         seen["killed"] = {"code": story.process.returncode, "requests": len(story.killed)}
+        story.process = None
+        cut = start(root, model.url, "cut")
+        cut.communicate(timeout=300)
+        seen["cut"] = {"code": cut.returncode}
         yield root, model, seen
 
 
@@ -165,7 +169,7 @@ def test_a_reset_task_comes_back(told: tuple[Path, Model, Seen]) -> None:
     ):
         assert part in text, part
     assert "session task-new, profile default, saved 20" in text
-    assert any("task-kill" in line or "task-new" in line for line in seen["status"])
+    assert any(name in line for line in seen["status"] for name in ("task-kill", "task-new", "task-cut"))
     assert "list | restore [id]" in seen["help"]
     assert "there is no snapshot 'zzz'" in seen["wrong"]
 
@@ -178,6 +182,26 @@ def test_a_killed_task_comes_back(told: tuple[Path, Model, Seen]) -> None:
     text = check_once(requests)
     for part in ("Now stamp the letters.", "scales of depot 9 are off by 12 grams", "read_file", "list of the stamps"):
         assert part in text, part
+
+
+def test_a_task_that_is_cut_off_comes_back(told: tuple[Path, Model, Seen]) -> None:
+    """Killed as `compress` returns, before the host can act on what it gave: a finding stated only before it is there."""
+    assert {"code": -signal.SIGKILL} == told[2]["cut"]
+    seen, requests = restored(told, "task-cut")
+    assert "compaction" in next(line for line in seen["list"].splitlines() if "task-cut" in line)
+    text = check_once(requests)
+    for part in ("Now stamp the letters.", "scales of depot 9 are off by 12 grams", "read_file", "list of the stamps"):
+        assert part in text, part
+
+
+def test_a_disk_that_stalls(told: tuple[Path, Model, Seen]) -> None:
+    """`compress` returns although the disk does not; what was to be written is written late; an interrupt gets through."""
+    seen = play(told[0], told[1].url, "stalled_disk")["stalled_disk"]
+    assert {"smaller": True, "began": True, "late": True, "interrupted": True} == {
+        name: seen.get(name) for name in ("smaller", "began", "late", "interrupted")
+    }
+    assert seen["answers"]
+    assert "stalled compaction" not in seen["files"]
 
 
 @pytest.mark.slow

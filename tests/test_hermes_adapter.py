@@ -24,6 +24,14 @@ from tests.hermes_adapter.fixtures import engines
 
 __all__ = ["engines"]
 
+
+class Unreadable(list[Any]):
+    """A list that cannot be walked through."""
+
+    def __iter__(self) -> Any:
+        raise RuntimeError("not now")
+
+
 OTHER: dict[str, Any] = {"api_key": "sk-other-9999", "max_tokens": 4096, "threshold_percent": 0.25}
 
 
@@ -95,6 +103,12 @@ def test_the_threshold_follows_the_model(engines: Engines) -> None:
     engine.update_model(model="m", context_length=200_000)
     assert first == engine.threshold_tokens == 150_000
     assert [150_000] == [one.threshold for one in facts(f.Budget, engine)]
+
+
+def test_a_threshold_that_is_none_is_the_default(engines: Engines) -> None:
+    """YAML has a word for what is no number; the host would not have started."""
+    engines.compression = {"threshold": float("nan")}
+    assert 150_000 == engines.started("compressor").threshold_tokens
 
 
 @pytest.mark.parametrize("window", [64_000, 65_536, 100_000, 1_000_000])
@@ -456,6 +470,17 @@ def test_a_boundary_goes_on(engines: Engines) -> None:
     assert [("s2", "active")] == sessions(engine)
     assert 1 == len(facts(f.Usage, engine))
     assert 1 == len(facts(f.Session))
+
+
+@pytest.mark.parametrize("rows", [[{"role": "user", "content": {1}}], Unreadable([1])])
+def test_an_end_with_messages_that_nobody_can_read_is_an_end(engines: Engines, rows: Any) -> None:
+    """What the host hands over at the end may be anything; the session has ended all the same."""
+    engine = engines.started("compressor")
+    sid = engine.seat.cell.sid
+    engine.seat.finalized("s1")
+    engine.on_session_end("s1", rows)
+    assert engine.seat.cell is None
+    assert ["ended"] == [fact.state for fact in facts(f.Session, sid=sid)]
 
 
 def test_an_end_is_an_end_once(engines: Engines) -> None:

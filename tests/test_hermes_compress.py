@@ -7,11 +7,13 @@ import copy
 import signal
 import threading
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
 
 from bridges.hermes import calls
+from bridges.hermes.cell import Cell
 from bridges.hermes.hooks import _turn_ended, _turn_opened
 from bridges.hermes.runtime import _forget, current_runtime, running
 from engines import facts as f
@@ -150,6 +152,34 @@ def test_an_engine_plugged_in_later_is_asked(engines: Engines) -> None:
     assert 1 == len(engine.compress(large()))
     commit(engine)
     assert ["late"] == [fact.by for fact in facts(f.Compressed, engine)]
+
+
+def test_the_host_has_its_answer_before_the_dataspace_has(engines: Engines) -> None:
+    """A decision does not wait for the dataspace's thread; the message follows, once, and refuses nothing."""
+    engine = engines.started(FAKE)
+    crossed(engine)
+    heard: list[Any] = []
+    refused(engine, heard)
+    runtime, answers = running(), list[Any]()
+    assert runtime is not None
+    runtime.ask(lambda desk: desk.me.observe(f.Answered, heard=answers.append))
+    asked, answered = threading.Event(), threading.Event()
+    at_work = hosted()
+    compress = at_work.compress
+
+    def slowly(*args: Any, **kwargs: Any) -> Any:
+        runtime.soon(lambda _desk: (asked.set(), answered.wait(30)))  # nothing gets through there meanwhile
+        assert asked.wait(30)
+        return compress(*args, **kwargs)
+
+    at_work.compress = slowly
+    assert engine.compress(large()) is not None
+    assert not answers
+    answered.set()
+    commit(engine)
+    assert 1 == len(facts(f.Compressed, engine))
+    assert [FAKE] == [answer.by.partition("#")[0] for answer in answers]
+    assert not heard
 
 
 # -- the offer --------------------------------------------------------------------------------------------------------
@@ -399,13 +429,46 @@ def test_the_input_is_safe_from_its_engine(engines: Engines) -> None:
     assert kept == rows
 
 
-def test_messages_that_are_no_json(engines: Engines) -> None:
-    """The engine in charge is called directly, on a copy; what it gives is judged all the same."""
+@pytest.mark.parametrize("guard", ["repair", "record"])
+@BOTH
+@pytest.mark.parametrize(
+    "odd", [float("nan"), {1, 2}, {3: "three"}, object(), [[{"at": b"bytes"}]], [date(2026, 1, 1)]]
+)
+def test_messages_that_are_no_json(engines: Engines, kind: str, guard: str, odd: Any) -> None:
+    """What the host holds beside its messages is no reason not to compact: rows that are kept are given back as they were."""
+    engine = engines.started(kind, guard=guard)
+    rows = [*large()[:-1], {"role": "user", "content": "Now.", "stamp": odd, "_db_persisted": True}]
+    rows[4] = {**rows[4], "stamp": odd}  # one that goes, or is made shorter
+    before = [dict(row) for row in rows]
+    crossed(engine)
+    done = engine.compress(rows, current_tokens=150_000)
+    assert len(str(done)) < len(str(rows))
+    assert rows == before
+    assert "Now." == done[-1]["content"]
+    commit(engine)
+    (fact,) = facts(f.Compressed, engine)
+    assert "Now." == fact.messages[-1]["content"]
+    for stamp in [row["stamp"] for row in done if "stamp" in row]:
+        assert (type(odd), repr(odd)[:9]) == (type(stamp), repr(stamp)[:9])
+
+
+def test_messages_that_hold_themselves(engines: Engines) -> None:
+    """Nor is a list that has no end."""
     engine = engines.started(FAKE)
-    rows = [*large()[:-1], {"role": "user", "content": "Now.", "stamp": {1, 2}}]
+    endless: list[Any] = []
+    endless.append(endless)
+    rows = [*large()[:-1], {"role": "user", "content": "Now.", "stamp": endless}]
+    crossed(engine)
+    assert "Now." == engine.compress(rows)[-1]["content"]
+
+
+def test_messages_that_are_none(engines: Engines) -> None:
+    """A row that is no message at all: the host gets its own list back, and hears what is wrong."""
+    engine = engines.started(FAKE)
+    rows: list[Any] = [*large(), 17]
     assert rows is engine.compress(rows)
-    assert "cannot be judged" in engine._last_summary_error
-    assert ("compress", len(rows)) == engine.seat.hosted[FAKE].front.heard[-1][:2] or [] == engine.notes
+    assert engine._last_compress_aborted
+    assert "must be a dict, not int" in engine._last_summary_error
 
 
 # -- guards of a hosted engine ----------------------------------------------------------------------------------------
@@ -492,6 +555,31 @@ def test_a_fork_starts_its_own(engines: Engines) -> None:
     assert running() not in {None, first}
     assert [12] == [reading.prompt for reading in facts(f.Usage, engine)]
     first.stop()
+
+
+@pytest.mark.parametrize("kind", ["compressor", FAKE])
+def test_no_moment_without_an_engine_in_charge(engines: Engines, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """While a conversation is shown for the first time, or by another dataspace, its engines count as serving already.
+
+    Observers begin to serve before they do, and a verdict of the host may fall in between.
+    """
+    seen: list[tuple[str, ...]] = []
+    choose = Cell.choose
+
+    def recorded(cell: Cell, found: Any) -> None:
+        choose(cell, found)
+        seen.append(cell.engines.compressors)
+
+    monkeypatch.setattr(Cell, "choose", recorded)
+    engine = engines.started(kind, observers=["skills", "telemetry"])
+    crossed(engine)
+    for again in (False, True):
+        if again:
+            current_runtime().stop()
+            seen.clear()  # as long as there is none there is nobody to be asked, and nobody looks
+            crossed(engine)
+        assert facts(f.Serving, engine, role="compressor")
+        assert {1} == {len(names) for names in seen}
 
 
 def test_without_a_dataspace_the_engine_is_called_directly(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -301,10 +301,28 @@ def test_a_key_is_kept_from_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert "failed in update_model: ValueError: bad key [redacted]" in caplog.text
 
 
+class Odd:
+    """Nobody can do anything with it."""
+
+    def __bool__(self) -> bool:
+        raise RuntimeError("perhaps")
+
+    __str__ = __repr__ = __eq__ = __hash__ = __int__ = __float__ = __bool__  # type: ignore[assignment]
+
+
+class Strange(int):
+    """A number that is none."""
+
+    def __int__(self) -> int:
+        raise RuntimeError("which one")
+
+
 @pytest.mark.parametrize("name", sorted(FIELDS))
-@pytest.mark.parametrize("value", [None, "many", float("nan"), float("inf"), object(), [], -1])
+@pytest.mark.parametrize(
+    "value", [None, "many", float("nan"), float("inf"), object(), [], -1, b"many", Odd(), Strange(7), complex(1, 1)]
+)
 def test_what_the_host_reckons_with_is_a_number(name: str, value: Any) -> None:
-    """Whatever an engine says of itself, what the host compares and formats is of the kind that it expects."""
+    """Whatever an engine says of itself, what the host compares, formats and shows is of the kind that it expects."""
     own = FIELDS[name]
     got = plausible(name, value, own)
     if isinstance(own, bool):
@@ -312,8 +330,11 @@ def test_what_the_host_reckons_with_is_a_number(name: str, value: Any) -> None:
     elif isinstance(own, (int, float)):
         assert type(got) in {int, float}
         assert abs(got) < 10**9
+    elif name == "max_tokens":
+        assert got is None or type(got) is int
     else:
-        assert got is value
+        assert got is None or type(got) is str
+        assert got == (value if type(value) is str or value is None else own)
 
 
 def test_numbers_that_are_nearly_right() -> None:
@@ -322,6 +343,8 @@ def test_numbers_that_are_nearly_right() -> None:
     assert 128_000 == plausible("context_length", 32_000, 128_000)
     assert 32_000 == plausible("context_length", 32_000, 0)  # nobody knows better
     assert 200_000 == plausible("context_length", 200_000, 128_000)
+    assert 0.5 == plausible("threshold_percent", 10**400, 0.5)  # no float holds it
+    assert plausible("api_key", len, "") is len  # what is called for a key each time
 
 
 # -- hosted, in front of the dataspace --------------------------------------------------------------------------------

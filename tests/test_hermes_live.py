@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bridges.hermes import hooks, live
+from bridges.hermes import hooks, live, place
 from bridges.hermes.command import answer
 from bridges.hermes.runtime import running
 from engines import facts as f
@@ -69,6 +69,24 @@ def compacted(engine: Any) -> str:
 
 
 # -- the budget -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("found", [{}, {"context": None}, {"context": {"engine": "compressor"}}])
+def test_a_file_that_does_not_choose_us_changes_nothing(
+    engines: Engines, changed: Callable[..., None], monkeypatch: pytest.MonkeyPatch, found: dict[str, Any]
+) -> None:
+    """One that is just being written is empty for a moment: nobody is plugged in or out by that, and no observer starts."""
+    engine = engines.started("compressor", observers=["skills"], deadline=7.0)
+    before = engine.seat.settings
+    with monkeypatch.context() as emptied:
+        emptied.setattr(place, "host_config", lambda: found)
+        changed()
+        turn(engine)
+        assert before is engine.seat.settings
+        assert ("compressor",) == engine.seat.kinds
+    changed(deadline=8.0)
+    turn(engine)
+    assert 8.0 == engine.seat.settings.deadline
 
 
 def test_another_threshold_counts_from_the_next_turn(engines: Engines, changed: Callable[..., None]) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from bridges.hermes.guard import judge
-from bridges.hermes.summed import summed_up
+from bridges.hermes.summed import new_summaries, put_in
 from bridges.hermes.wording import Wording
 from engines.messages import Messages
-from engines.transcript import check
+from engines.transcript import Changed, check
 
 W = Wording()
 Rows = list[dict[str, Any]]
@@ -36,21 +36,22 @@ CALLS = [{"id": name, "type": "function", "function": {"name": "read", "argument
 BEFORE: Rows = [user(), said(), {**said(""), "tool_calls": CALLS}, *PAGES]
 
 
-def put_in(answer: Rows, wrote: str = "Two pages.", before: Rows = BEFORE) -> Messages | None:
+def summed_up(answer: Rows | Messages, wrote: str = "Two pages.", before: Rows = BEFORE) -> Messages | None:
     """What becomes of an answer."""
-    return summed_up(Messages.of(answer), Messages.of(before), W, wrote)
+    rows, was = Messages.of(answer), Messages.of(before)
+    return rows if new_summaries(Changed.between(rows, was).put, was, W) else put_in(rows, W, wrote)
 
 
 def test_it_is_put_in_at_the_end() -> None:
     """As a row of the host's, of the role that the one before it leaves."""
-    done = put_in([user(), said()])
+    done = summed_up([user(), said()])
     assert done is not None
     assert summary("Two pages.") == done[-1]
     assert check(done, BEFORE).ok
-    done = put_in([user()])
+    done = summed_up([user()])
     assert done is not None
     assert "assistant" == done[-1]["role"]
-    done = put_in([{"role": "system", "content": "You count."}])
+    done = summed_up([{"role": "system", "content": "You count."}])
     assert done is not None
     assert "user" == done[-1]["role"]
 
@@ -68,22 +69,22 @@ def test_it_is_put_in_at_the_end() -> None:
 def test_what_holds_it_is_left_alone(row: dict[str, Any]) -> None:
     """The very same value comes back."""
     answer = Messages.of([user(), said(), row])
-    assert summed_up(answer, Messages.of(BEFORE), W, "Two pages.") is answer
+    assert summed_up(answer) is answer
 
 
 def test_an_earlier_summary_is_none_of_this_one() -> None:
     """That one was there before says nothing of what is left out now; unless it says the very same."""
     before = [summary("One page."), *BEFORE[1:]]
-    done = put_in([summary("One page."), said()], before=before)
+    done = summed_up([summary("One page."), said()], before=before)
     assert done is not None
     assert ["One page" in str(row) for row in done] == [True, False, False]
-    assert 2 == len(put_in([summary("Two pages."), said()], before=[summary("Two pages."), *BEFORE[1:]]) or ())
+    assert 2 == len(summed_up([summary("Two pages."), said()], before=[summary("Two pages."), *BEFORE[1:]]) or ())
 
 
 def test_without_one_the_answer_is_refused() -> None:
     """Nothing was written and nothing is in it; where something is, it may be without a model."""
-    assert put_in([user(), said()], wrote="") is None
-    assert put_in([user(), said(), summary("What was done, put together.")], wrote="") is not None
+    assert summed_up([user(), said()], wrote="") is None
+    assert summed_up([user(), said(), summary("What was done, put together.")], wrote="") is not None
 
 
 def test_only_who_tells_is_held_to_it() -> None:
@@ -95,6 +96,14 @@ def test_only_who_tells_is_held_to_it() -> None:
     assert told.messages is not None
     assert 3 == len(told.messages)
     assert "nothing sums them up" in judge("repair", W, wrote=lambda: "")(answer, before).reason
+
+
+def test_what_a_tool_returns_is_no_summary() -> None:
+    """Whatever stands in it: a file that quotes the host's words stands for nothing that is left out."""
+    page = {**PAGES[0], "content": f"{W.prior}\n{W.delimiter}\nTwo pages."}
+    done = summed_up([user(), said(), {**said(""), "tool_calls": CALLS[:1]}, page], wrote="A page.")
+    assert done is not None
+    assert "A page." in str(done[-1])
 
 
 def test_one_that_is_put_in_is_judged_too() -> None:

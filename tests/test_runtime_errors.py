@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -295,6 +296,51 @@ async def test_r19_the_end_of_the_program_comes_through(kind: type[BaseException
             await trio.sleep_forever()
     assert [kind] == [type(error) for error in caught.value.exceptions]
     assert (["stopped"], []) == (cleaned, crashes.facts)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])
+async def test_r19_a_guest_has_no_program_to_end(kind: type[BaseException], crashes: Crashes) -> None:
+    """With `guest` the same is the crash of one actor, in a boot, a callback, a stop action or a task, and of nobody else."""
+
+    def boot(_me: Facet) -> None:
+        raise kind("boot")
+
+    def callback(me: Facet) -> None:
+        def hear(_job: Job) -> None:
+            raise kind("callback")
+
+        me.observe(Job, hear)
+
+    async def task(_me: Facet) -> None:
+        await trio.lowlevel.checkpoint()
+        raise kind("task")
+
+    async def family(_me: Facet) -> None:
+        async def child() -> None:
+            raise kind("child")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(child)
+            await trio.sleep_forever()
+
+    def leave(me: Facet) -> None:
+        def stop(_parent: Facet) -> None:
+            raise kind("stop")
+
+        me.on_stop(stop)
+        me.publish(Job(2))
+
+    async with opened(on_crash=crashes, guest=True) as (ds, me):
+        for one in (boot, callback, task, family):
+            await ds.spawn(one)
+        leaving = await ds.spawn(leave)
+        me.publish(Job(1))
+        await leaving.stop()
+        await settle()
+        assert ["boot", "callback", "family", "leave", "task"] == sorted(crashes.names())
+        assert (Job(1),) == ds.facts(Job)
+        with pytest.raises(kind):  # what the block itself raises is its own affair
+            raise kind("block")
 
 
 async def test_r19_the_end_of_the_program_while_closing(crashes: Crashes) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engines.messages import Messages
 from engines.transcript import Changed, check, groups
 from engines.transcript.groups import open_calls, torn
+from engines.transcript.tokens import at_most, estimate_row
 from tests.transcripts import transcripts
 
 Rows = list[dict[str, Any]]
@@ -89,6 +90,13 @@ def test_groups_that_are_not_whole(rows: Rows) -> None:
     wrong = [(group.start, group.missing) for group in found if group.orphan or (group.missing and not group.open)]
     assert wrong == torn(rows)
     assert open_calls(rows) == (found[-1].missing if found and found[-1].open else ())
+
+
+@given(transcripts(), st.text(st.characters()))
+def test_what_a_row_takes_at_most(rows: Rows, text: str) -> None:
+    """The quick bound is one, whatever the alphabet: else a list that grows could pass for a smaller one."""
+    for row in [*rows, {"role": "user", "content": text}, {"role": "tool", "tool_call_id": text, "content": text}]:
+        assert estimate_row(row) <= at_most(row)
 
 
 def test_without_a_key() -> None:

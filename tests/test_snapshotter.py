@@ -29,6 +29,7 @@ from engines.loop.events import (
     UsageRead,
 )
 from engines.snapshotter import Snapshot, SnapshotError, SnapshotStore, actor, snapshotter
+from engines.snapshotter.memory import Memory
 
 
 @define
@@ -107,10 +108,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "context-bridge" / "snapshots"
 
 
-async def test_it_serves_as_an_observer(folder: Path) -> None:
-    """It says that it is there, for every conversation, and is never asked."""
+async def test_it_serves_as_a_reviser(folder: Path) -> None:
+    """It says that it is there, for every conversation, and as what: it has a look at what is about to be lost."""
     async with placed(folder) as place:
-        assert (f.Serving("snapshotter", "observer"),) == place.ds.facts(f.Serving)
+        assert (f.Serving("snapshotter", "reviser"),) == place.ds.facts(f.Serving)
 
 
 async def test_turns_write_nothing(folder: Path) -> None:
@@ -180,22 +181,132 @@ async def test_before_a_compaction(folder: Path) -> None:
         assert "And now the letters." == second.task_state["request"]
 
 
-async def test_an_answer_comes_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A snapshot of what a compaction may lose waits for the answer, which needs the interpreter, but not for long."""
-    monkeypatch.setattr(actor, "_MEANWHILE", 3_600)
-    rows = [{"role": "user", "content": "Count."}, {"role": "assistant", "content": "The scale is off by 12 grams."}]
+def lose(me: Any, question: f.Asked) -> Messages:
+    """The work of a compressor that keeps what users said, and a word between."""
+    rows = [row for row in question.messages.thaw() if row["role"] == "user"]
+    return Messages.of([*rows[:1], {"role": "assistant", "content": "More was said."}, *rows[1:]])
+
+
+def again(me: Any, question: f.Asked) -> Messages:
+    """The work of a compressor that gives back what it got."""
+    return Messages(question.messages)
+
+
+def fail(me: Any, question: f.Asked) -> Messages:
+    """The work of a compressor that fails."""
+    raise RuntimeError("no model")
+
+
+async def test_it_is_on_disk_before_the_answer_is_accepted(folder: Path) -> None:
+    """When `Compressed` appears the file is there, and what stood only in what was lost is in it."""
+    rows = [
+        {"role": "user", "content": "Count."},
+        {"role": "assistant", "content": "The scale is off by 12 grams. " + "So it was weighed again. " * 60},
+        {"role": "user", "content": "Go on."},
+    ]
     async with placed(folder) as place:
-        place.begin("s1")
-        place.begin("s2")
-        question = place.me.publish(f.Asked("s1", 1, 1, "x", messages=Messages.of(rows)))
-        place.work("s2")
-        place.loop.feed(SessionEnded("s2", "session_end"))
-        await place.saved("session_end", "s2")
-        assert not place.ds.facts(where(f.SnapshotSaved, sid="s1"))
+        await place.ds.spawn(lambda me: serve(me, lose), name="compressor")
+        there: list[list[Snapshot]] = []
+        place.me.observe(f.Compressed, appeared=lambda _fact: there.append(place.snapshots()))
+        place.begin()
+        place.loop.feed(MessagesAppended("s1", Messages.of(rows)))
+        place.loop.feed(CompactionRequested("s1"))
+        await place.until(lambda: there)
+        ((one,),) = there
+        assert ("compaction", "host-s1") == (one.reason, one.session_id)
+        assert "The scale is off by 12 grams." in one.key_findings
+        assert not any("off by 12" in str(row) for row in place.loop.state("s1").messages)
+
+
+@pytest.mark.parametrize("work", [again, fail])
+async def test_a_compaction_that_loses_nothing_writes_nothing(folder: Path, work: Any) -> None:
+    """Refused or failed, nothing is lost, so nothing is written, and the older snapshots of others stay."""
+    store = SnapshotStore(folder, keep=2)
+    for at in range(2):
+        store.save(Snapshot(f"other-{at}", timestamp=1_000_000 + at))
+    async with placed(folder, store_for=lambda _session: store) as place:
+        await place.ds.spawn(lambda me: serve(me, work), name="compressor")
+        place.begin()
+        place.work()
+        place.loop.feed(CompactionRequested("s1"))
+        await place.until(lambda: place.ds.facts(f.CompactionFailed))
+        await trio.testing.wait_all_tasks_blocked()
+        assert ["other-1", "other-0"] == [one.session_id for one in place.snapshots()]
+        assert () == place.ds.facts(f.SnapshotSaved)
+
+
+class Stalled(SnapshotStore):
+    """A disk that does not answer until it is let go."""
+
+    free: threading.Event
+    waits: int
+
+    @classmethod
+    def made(cls, folder: Path) -> Stalled:
+        """One that stalls."""
+        made = cls(folder)
+        made.free, made.waits = threading.Event(), 0
+        return made
+
+    def save(self, *args: Any, **more: Any) -> Path:
+        """Wait, then save."""
+        self.waits += 1
+        assert self.free.wait(60)
+        return super().save(*args, **more)
+
+
+async def test_a_stalled_disk_is_waited_for_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past its bound a compaction goes on, the next one does not wait at all, and once the disk answers all is written."""
+    monkeypatch.setattr(actor, "_PATIENCE", 0.05)
+    store = Stalled.made(folder)
+    async with placed(folder, store_for=lambda _session: store) as place:
+        await place.ds.spawn(lambda me: serve(me, lose), name="compressor")
+        place.begin()
+        for ask in (1, 2):
+            place.work(text=f"Request {ask}.")
+            place.loop.feed(CompactionRequested("s1"))
+            await place.until(lambda ask=ask: place.ds.facts(where(f.Compressed, ask=ask)))
+            monkeypatch.setattr(actor, "_PATIENCE", 3_600)
+            assert not place.written
+            assert place.ds.facts(where(f.Working, engine="snapshotter", sid="s1"))
+        assert 1 == store.waits
+        store.free.set()
+        await place.until(lambda: [one.sequence for one in place.snapshots()] == [2])
+        assert "Request 2." == place.snapshots()[0].task_state["request"]
+        await place.until(lambda: not place.ds.facts(f.Working))
+        place.work(text="Request 3.")
+        place.loop.feed(CompactionRequested("s1"))
+        await place.until(lambda: place.ds.facts(where(f.Compressed, ask=3)))
+        assert [3] == [one.sequence for one in place.snapshots()]  # it is asked, and waited for, again
+
+
+async def test_a_question_that_goes_does_not_wait(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked gives up while the disk is slow: the question is over at once, and what was begun is written late."""
+    monkeypatch.setattr(actor, "_PATIENCE", 0.2)
+    store = Stalled.made(folder)
+    async with placed(folder, store_for=lambda _session: store) as place:
+        place.begin()
+        place.work()
+        question = place.me.publish(f.Asked("s1", 1, 1, "snapshotter", "reviser"))
+        await place.until(lambda: store.waits)
         place.me.retract(question)
-        await place.saved("compaction", "s1")
-        mine = next(one for one in place.snapshots() if one.session_id == "host-s1")
-        assert ["The scale is off by 12 grams."] == mine.key_findings
+        await place.until(lambda: place.ds.facts(f.Working))
+        store.free.set()
+        await place.saved("compaction")
+        await place.until(lambda: not place.ds.facts(f.Working))
+
+
+async def test_what_is_asked_about_is_read_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a model takes its time the list is read, so that the answer waits for a write and no more."""
+    monkeypatch.setattr(actor, "_MEANWHILE", 0.01)
+    read: list[Any] = []
+    real = Memory.read
+    monkeypatch.setattr(Memory, "read", lambda self, *args: read.append(1) or real(self, *args))
+    async with placed(folder) as place:
+        place.begin()
+        place.me.publish(f.Asked("s1", 1, 1, "x", messages=Messages.of([{"role": "user", "content": "Count."}])))
+        await place.until(lambda: read)
+        assert not place.written
 
 
 async def test_the_messages_that_are_asked_about_count(folder: Path) -> None:
@@ -208,6 +319,7 @@ async def test_the_messages_that_are_asked_about_count(folder: Path) -> None:
             {"role": "assistant", "content": "The scale is off by 12 grams."},
         ]
         place.me.publish(f.Asked("s1", 1, 1, "x", messages=Messages.of(rows)))
+        place.me.publish(f.Asked("s1", 1, 2, "snapshotter", "reviser", messages=Messages.of(rows[:1])))
         await place.saved("compaction")
         assert ["The scale is off by 12 grams."] == place.snapshots()[0].key_findings
 
@@ -307,7 +419,7 @@ async def test_n12_a_disk_that_fails(folder: Path, caplog: pytest.LogCaptureFixt
         place.begin()
         place.work(text="My key is sk-test-AAAAbbbbCCCCdddd1234.")
         await trio.testing.wait_all_tasks_blocked()
-        place.me.publish(f.Asked("s1", 1, 1, "x"))
+        place.me.publish(f.Asked("s1", 1, 1, "snapshotter", "reviser"))
         await place.until(lambda: place.ds.facts(f.SnapshotFailed))
         (failed,) = place.ds.facts(f.SnapshotFailed)
         assert ("compaction", True) == (failed.reason, "no folder" in failed.error)

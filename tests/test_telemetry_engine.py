@@ -422,6 +422,21 @@ def test_a_crash_is_told_once_to_each_profile(stage: Stage) -> None:
         assert expected == [entry["action"] for entry in stage.written(profile) if "crashed" in entry["action"]]
 
 
+def test_who_leaves_no_log_hides_no_crash(tmp_path: Path) -> None:
+    """A session of a scheduler, begun last, is no reason not to tell the others of its profile; each log once."""
+    stage = Stage(tmp_path)
+    logs = {sid: EpisodicLog(tmp_path / f"{sid}.log") for sid in ("a", "b")}
+    stage.engine._log_for = lambda session: logs[session.sid]
+    sessions = [stage.begin("a"), stage.begin("b"), stage.begin("c", platform="cron")]
+    stage.ds.spawn(lambda _me: 1 / 0, name="both")
+    for sid, session in zip("abc", sessions, strict=True):
+        stage.end(session, sid)
+    stage.ds.spawn(lambda _me: 1 / 0, name="late")
+    assert stage.engine.flush(10)
+    crashes = [[one["action"] for one in entries(log.path) if "crashed" in one["action"]] for log in logs.values()]
+    assert [["both crashed"], ["both crashed", "late crashed"]] == crashes
+
+
 # -- where it stands in nobody's way ----------------------------------------------------------------------------------
 
 
@@ -700,6 +715,69 @@ def test_the_thread_goes_when_it_is_idle_and_comes_back(monkeypatch: pytest.Monk
                 thread.join(30)
         assert "comes and goes" not in {thread.name for thread in threading.enumerate()}
     assert [0, 1] == [item for items, _ in gate.batches for item in items]
+
+
+def test_the_thread_stays_while_more_is_to_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interpreter that ends gives no new one, so it is there as long as a session goes on, and goes with the last."""
+    monkeypatch.setattr("engines.telemetry.spool._IDLE", 0.01)
+    stage = Stage(tmp_path)
+    session = stage.begin()
+    stage.host.send(f.Noted("s1", "a", "x"))
+    stage.written()
+    (desk,) = stage.engine._desks.values()
+    thread = desk.spool._thread
+    assert thread is not None
+    thread.join(0.1)  # ten times as long as it would take it to go
+    assert thread.is_alive()
+    stage.end(session)
+    assert ["note", "session:ended"] == [
+        entry["skill"] if entry["skill"] == "note" else entry["action"] for entry in stage.written()
+    ]
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_where_no_thread_can_be_had_nobody_waits_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is put in then waits for the next thread that there is, and a flush says at once that it is not done."""
+    gate = Gate()
+    gate.open(10)
+    spool: Spool[int] = Spool(gate, whose=str, name="test", limit=100)
+
+    def none(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    with monkeypatch.context() as none_left:
+        none_left.setattr(threading.Thread, "start", none)
+        spool.put(1)
+        spool.put(2)
+        assert not spool.flush(1_000)
+    assert 2 == spool.statistics().waiting
+    spool.put(3)
+    assert spool.flush(30)
+    assert [1, 2, 3] == [item for items, _ in gate.batches for item in items]
+
+
+def test_what_is_to_be_done_last_is_done_when_somebody_waits(caplog: pytest.LogCaptureFixture) -> None:
+    """Once for those who wait, after all that was put in by then, also where nothing was; a failure is logged."""
+    done: list[str] = []
+
+    def handle(items: Any, _lost: Any) -> tuple[int, bool]:
+        done.extend(items)
+        return len(items), True
+
+    def finish() -> None:
+        done.append("finished")
+        if len(done) == 3:
+            raise OSError("no disk")
+
+    spool: Spool[str] = Spool(handle, whose=str, name="test", finish=finish)
+    assert spool.flush(30)
+    spool.put("a")
+    assert spool.flush(30)
+    spool.put("b")
+    assert spool.flush(30)
+    assert ["finished", "a", "finished", "b", "finished"] == done
+    assert "no disk" in caplog.text
 
 
 @given(st.lists(st.sampled_from(["put", "go", "half"]), max_size=40), st.integers(2, 6))

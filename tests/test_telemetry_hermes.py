@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import subprocess
@@ -13,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
-from bridges.hermes import telemetry, telemetry_end
+from bridges.hermes import ends, telemetry
 from bridges.hermes.aides import Standing
 from bridges.hermes.blocks import read_block
 from bridges.hermes.telemetry import Options, redacted
@@ -252,13 +250,13 @@ def test_the_engine_behind_the_adapter(engines: Engines, tmp_path: Path) -> None
     home.mkdir(parents=True)
     engine.on_session_start("s1", hermes_home=str(home), platform="cli", model="m")
     engine.update_from_response({"prompt_tokens": 700, "completion_tokens": 7, "total_tokens": 707})
-    assert telemetry_end.settle(30)
+    assert ends.settle(30)
     (entry,) = entries(local_log(home))
     assert ("usage", "fin", 700) == (entry["action"], entry["source"]["profile"], told(entry)["prompt"])
     assert [f"  {local_log(home)}: 1 entries written"] == telemetry.status(None)[1:]  # type: ignore[arg-type]
-    telemetry_end._exit()
+    ends._exit()
     assert ["usage", "session:ended"] == [entry["action"] for entry in entries(local_log(home))]
-    telemetry_end._finalized(session_id="s1")
+    ends._ended(session_id="s1")
 
 
 def test_the_status_says_what_waits_and_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,50 +280,3 @@ def test_a_review_is_known_by_its_thread() -> None:
     assert "r1" in telemetry._reviews
     made[0].ended("over")
     assert "r1" not in telemetry._reviews
-
-
-async def test_an_end_on_a_thread_with_an_event_loop_does_not_wait() -> None:
-    """A gateway's loop is never held up: under asyncio it returns at once."""
-
-    def under_asyncio() -> bool:
-        async def end() -> bool:
-            return telemetry_end._runs_a_loop() and not telemetry_end.settle()
-
-        return asyncio.run(end())
-
-    assert await trio.to_thread.run_sync(under_asyncio)
-
-
-def test_what_cannot_be_told_at_the_exit_is_logged(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A seat that fails keeps no other from its end; a dataspace that does not answer is not waited for."""
-
-    class Seat:
-        def leave(self) -> None:
-            raise RuntimeError("no")
-
-    class Slow:
-        alive = True
-
-        def ask(self, _fn: Any, *, seconds: float) -> None:
-            raise TimeoutError
-
-    monkeypatch.setattr(telemetry_end, "seats", lambda: [Seat()])
-    monkeypatch.setattr(telemetry_end, "running", Slow)
-    monkeypatch.setattr(telemetry_end, "_flushes", [lambda _seconds: True])
-    telemetry_end._exit()
-    assert "could not be told" in caplog.text
-    assert telemetry_end.settle() is False
-
-
-def test_an_end_waits_for_nobody_who_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a dataspace, and on a thread that runs an event loop, the hook returns at once; hosts without it are fine."""
-    monkeypatch.setattr(telemetry_end, "running", lambda: None)
-    assert telemetry_end.settle() is False
-
-    class Host:
-        def register_hook(self, name: str, hook: Any) -> None:
-            raise KeyError(name)
-
-    telemetry_end.register_end(Host())

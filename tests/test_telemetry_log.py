@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -28,6 +29,15 @@ from tests.conftest import CHECKOUT
 
 KEYS = set(
     "timestamp skill action result detail pain_score importance reflection confidence source evidence_ids".split()
+)
+HOOK = "tool_input tool_response result status error extra is_error exit_code hook_event_name".split()
+ODD = (
+    st.none()
+    | st.booleans()
+    | st.floats()
+    | st.integers(-(2**1100), 2**1100)
+    | st.text()
+    | st.dictionaries(st.text(), st.text())
 )
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -58,6 +68,7 @@ def path(tmp_path: Path) -> Path:
         ({"AGENT_PROFILE": " "}, "", "default"),
         ({}, "/profiles/robin/.hermes", "default"),
         ({}, "C:\\Users\\robin\\hermes\\profiles\\fin", "fin"),
+        ({}, "/h/.hermes/profiles/a\\b", "a\\b"),
     ],
 )
 def test_t01_the_documented_cases(env: dict[str, str], home: str | None, profile: str) -> None:
@@ -191,6 +202,67 @@ def test_camel_and_snake_case_read_alike(spelt: Callable[[str], str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("told", "result", "detail"),
+    [
+        ({"tool_response": "fine"}, "success", "fine"),
+        ({"toolResult": [1, None]}, "success", "[1, null]"),
+        ({"result": {"a": 7}, "status": "ok"}, "success", '{"a": 7}'),
+        ({"status": "blocked"}, "failure", ""),
+        ({"error": "boom"}, "failure", "boom"),
+        ({"error": None, "tool_response": "fine"}, "success", "fine"),
+        ({"is_error": True, "tool_response": "what it said"}, "failure", "what it said"),
+        ({"success": False}, "failure", ""),
+        ({"exitCode": 2, "result": "so far"}, "failure", "so far"),
+        ({"hookEventName": "PostToolUseFailure", "tool_response": "no"}, "failure", "no"),
+        ({"hook_event_name": "post_tool_call", "extra": {"result": "good", "status": "ok", "error_message": None}},
+         "success", "good"),
+        ({"hook_event_name": "post_tool_call", "extra": {"result": "bad", "status": "error"}}, "failure", "bad"),
+        ({"hook_event_name": "post_tool_call", "extra": {"status": "error", "errorMessage": "why"}}, "failure", "why"),
+    ],
+)  # fmt: skip
+def test_how_a_call_went_wherever_a_hook_says_it(told: dict[str, Any], result: str, detail: str) -> None:
+    """In its answer, beside it, in the name of the event, or under `extra`, where this host's shell hooks have it."""
+    entry = complete({"tool_name": "Edit", "tool_input": {"filePath": "a.py", "file_path": ""}, **told})
+    assert ("Edit: a.py", result, detail) == (entry["action"], entry["result"], entry["detail"])
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "pre_tool_call", "preToolUse"])
+def test_before_a_call_nothing_has_happened(event: str) -> None:
+    """What a hook is given then is no entry of a call that went well."""
+    entry = complete({"hook_event_name": event, "tool_name": "Bash", "tool_input": {"command": "ls"}})
+    assert (MALFORMED, "failure") == (entry["action"], entry["result"])
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"action": " \n"},
+        {"action": "a", "pain_score": 2**1000},
+        {"action": "a", "importance": -(10**400)},
+        " ",
+        "\ufeff",
+    ],
+)
+def test_what_says_nothing_and_numbers_without_bounds_are_no_entry(payload: Any) -> None:
+    """Blanks are no action, and a number that readers cannot hold is none."""
+    assert MALFORMED == complete(payload)["action"]
+
+
+def test_a_mapping_is_a_mapping(path: Path) -> None:
+    """Of any kind, also as a tool's input; text may begin with a byte order mark; the four of a source are texts."""
+    log = EpisodicLog(path, env={})
+    assert (
+        "T: a"
+        == log.append(MappingProxyType({"ToolName": "T", "toolInput": MappingProxyType({"FILE": "a"})}))["action"]
+    )
+    assert "a" == log.append("\ufeff" + json.dumps({"action": "a"}))["action"]
+    source = log.append({"action": "a", "source": {"profile": 7, "run_id": "", "commit_sha": None, "more": 1}})[
+        "source"
+    ]
+    assert {"skill": "", "profile": "7", "run_id": f"pid-{os.getpid()}", "commit_sha": "", "more": 1} == source
+
+
+@pytest.mark.parametrize(
     ("name", "snaked"),
     [
         ("filePath", "file_path"),
@@ -260,6 +332,8 @@ def test_a_failure_shows_both_ends_of_its_result() -> None:
         max_leaves=8,
     )
     | st.binary()
+    | st.fixed_dictionaries({"action": st.text()}, optional=dict.fromkeys(KEYS - {"action"}, ODD))
+    | st.fixed_dictionaries({"tool_name": ODD}, optional=dict.fromkeys(HOOK, ODD))
 )
 def test_anything_at_all_becomes_an_entry(payload: Any) -> None:
     """Nothing that is given makes it raise, and what comes out is an entry and JSON."""
@@ -268,6 +342,8 @@ def test_anything_at_all_becomes_an_entry(payload: Any) -> None:
     assert entry["result"] in {"success", "failure"}
     assert len(entry["action"]) <= 200
     assert len(entry["detail"]) <= 500
+    assert {int, float} >= {type(entry[name]) for name in ("pain_score", "importance", "confidence")}
+    assert all(isinstance(one, str) for one in entry["evidence_ids"])
     json.dumps(entry, allow_nan=False).encode("ascii")
 
 
@@ -549,6 +625,45 @@ def test_a_file_that_goes_while_one_waits_for_its_lock(path: Path, monkeypatch: 
     assert (3, ["theirs", "ours"]) == (len(rounds), [entry["action"] for entry in lines(path)])
 
 
+def test_who_has_met_a_renaming_tool_waits_awake(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool that has locked the new file whenever a sleeper is woken gets an entry all the same, in the first gap."""
+    log, asked = EpisodicLog(path), []
+
+    def ahead(fd: int, operation: int) -> None:
+        asked.append(operation)
+        if len(asked) == 6:
+            return  # the gap between its renaming and its next lock
+        fresh = path.with_name("fresh")
+        fresh.write_text(f'{{"action": "theirs {len(asked)}"}}\n', encoding="utf-8")
+        fresh.replace(path)
+        if operation & fcntl.LOCK_NB:
+            raise BlockingIOError
+
+    monkeypatch.setattr("engines.telemetry.locked.fcntl.flock", ahead)
+    log.append({"action": "ours"})
+    assert [fcntl.LOCK_EX, *[fcntl.LOCK_EX | fcntl.LOCK_NB] * 5] == asked
+    assert ["theirs 5", "ours"] == [entry["action"] for entry in lines(path)]
+
+
+def test_nobody_stays_awake_for_a_file_that_is_not_replaced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it has been held for a while by one and the same the system is left to say when it is free."""
+    log, asked = EpisodicLog(path), []
+
+    def held(fd: int, operation: int) -> None:
+        asked.append(operation)
+        if len(asked) == 1:
+            path.unlink()
+        elif operation & fcntl.LOCK_NB:
+            raise BlockingIOError
+
+    monkeypatch.setattr("engines.telemetry.locked.fcntl.flock", held)
+    monkeypatch.setattr("engines.telemetry.locked._CALM", 0.002)
+    log.append({"action": "ours"})
+    assert (fcntl.LOCK_EX, fcntl.LOCK_EX) == (asked[0], asked[-1])
+    assert {fcntl.LOCK_EX | fcntl.LOCK_NB} == set(asked[1:-1])
+    assert ["ours"] == [entry["action"] for entry in lines(path)]
+
+
 def test_a_file_that_is_replaced_for_ever_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an error, rather than to try for ever."""
     monkeypatch.setattr("engines.telemetry.locked.fcntl.flock", lambda _fd, _operation: path.unlink())
@@ -580,8 +695,8 @@ for at in range(count):
     log.append({"action": f"{number}-{at}", "reflection": "r" * (size if at % 10 == number else at)})
 """
 REWRITER = """
-import fcntl, os, sys
-path, way, lead = sys.argv[1], sys.argv[2], int(sys.argv[3])
+import fcntl, os, sys, time
+path, way, lead, pause = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 rounds = 0
 while os.getppid() == lead and not os.path.exists(path + ".enough"):
     with open(path, "r+b") as file:
@@ -590,32 +705,53 @@ while os.getppid() == lead and not os.path.exists(path + ".enough"):
             continue
         lines = file.read().splitlines(keepends=True)
         kept = sorted(lines, key=len) if way == "sort" else lines
-        if way == "rename":
+        if way in {"rename", "lock and rename"}:
             with open(path + ".new", "wb") as fresh:
+                if way == "lock and rename":
+                    fcntl.flock(fresh, fcntl.LOCK_EX)
                 fresh.writelines(kept)
-            os.replace(path + ".new", path)
+                fresh.flush()
+                os.replace(path + ".new", path)
         else:
             file.seek(0)
             file.truncate()
             file.writelines(kept)
             file.flush()
     rounds += 1
+    if pause:
+        time.sleep(pause)
 print(rounds)
+"""
+BURNER = """
+import os, sys
+while os.getppid() == int(sys.argv[1]):
+    pass
 """
 
 
-def written_by(path: Path, way: str, count: int, size: int) -> list[dict[str, Any]]:
-    """What is in a file after six processes have appended to it while another one rewrote it again and again."""
-    EpisodicLog(path).append({"action": "begin"})
+def written_by(
+    path: Path, way: str, count: int, size: int, *, pause: float = 0.0, old: int = 0, busy: bool = False
+) -> list[dict[str, Any]]:
+    """What is in a file after six processes have appended to it while another one rewrote it again and again.
+
+    The other one rests for `pause` seconds in between; `old` bytes are there before; `busy` has one more burn a core.
+    """
+    EpisodicLog(path).append_all(
+        [{"action": "begin"}, *[{"action": "old", "reflection": "o" * 100_000}] * (old // 100_000)]
+    )
     env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-    run = [sys.executable, "-c"]
-    rewriter = subprocess.Popen([*run, REWRITER, str(path), way, str(os.getpid())], stdout=subprocess.PIPE, env=env)
+    run, lead = [sys.executable, "-c"], str(os.getpid())
+    burners = [subprocess.Popen([*run, BURNER, lead])] if busy else []
+    rewriter = subprocess.Popen([*run, REWRITER, str(path), way, lead, str(pause)], stdout=subprocess.PIPE, env=env)
     writers = [subprocess.Popen([*run, WRITER, str(path), str(n), str(count), str(size)], env=env) for n in range(6)]
     try:
         assert [0] * 6 == [writer.wait(300) for writer in writers]
     finally:
         path.with_name(path.name + ".enough").touch()
         rounds = rewriter.communicate(timeout=60)[0]
+        for burner in burners:
+            burner.kill()
+            burner.wait()
     assert int(rounds) > 3
     return lines(path)
 
@@ -631,8 +767,21 @@ def test_t04_several_processes_and_a_tool_that_rewrites(tmp_path: Path, way: str
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["truncate", "rename", "sort"])
+@pytest.mark.parametrize("way", ["truncate", "rename", "lock and rename", "sort"])
 def test_t04_at_length(tmp_path: Path, way: str) -> None:
-    """T04: the same with 200 entries a process, also where the rewriting tool puts them into another order."""
-    found = written_by(tmp_path / "log", way, 200, 300_000)
+    """T04: the same with 200 entries a process, on a busy machine, and whatever the tool does with what it rewrites."""
+    found = written_by(tmp_path / "log", way, 200, 300_000, busy=True)
     assert 1201 == len(found) == len({entry["action"] for entry in found})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("pause", "old"), [(0.001, 0), (0.005, 0), (0.0, 30_000_000), (0.001, 30_000_000)])
+@pytest.mark.parametrize("way", ["truncate", "rename"])
+def test_t04_a_tool_that_rests_and_a_large_file(tmp_path: Path, way: str, pause: float, old: int) -> None:
+    """T04: nor is any lost where the tool rests between rewrites, or where one of them takes long."""
+    found = written_by(tmp_path / "log", way, 30, 300_000, pause=pause, old=old, busy=True)
+    assert 181 + old // 100_000 == len(found)
+    assert {"old"} >= {entry["action"] for entry in found} - {
+        "begin",
+        *(f"{n}-{at}" for n in range(6) for at in range(30)),
+    }

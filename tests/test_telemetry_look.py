@@ -575,10 +575,52 @@ def test_append_takes_what_hooks_are_given(tmp_path: Path, command: Out) -> None
     _, out, _ = command("append", "--home", str(tmp_path), "--json", given_=b'{"action": "y"}')
     assert past(tmp_path)[0].entry == json.loads(out)
     assert 2 == command("append", "--home", "x", "--brain", "y")[0]
+    assert 2 == command("append", "--home", " ")[0]
     local_log(tmp_path).unlink()
     local_log(tmp_path).mkdir()
     code, _, err = command("append", "--home", str(tmp_path), given_=b"x")
     assert (1, True) == (code, "cannot be written to" in err)
+
+
+@pytest.mark.parametrize(
+    ("home", "env", "profile"),
+    [
+        ("profiles/fin", {}, "fin"),
+        ("profiles/fin", {"HERMES_HOME": "/h/profiles/law"}, "fin"),
+        ("profiles/fin", {"AGENT_PROFILE": "Ops"}, "Ops"),
+        ("base", {"HERMES_HOME": "/h/profiles/law"}, "default"),
+    ],
+)
+def test_t01_what_is_appended_is_of_the_homes_profile(
+    tmp_path: Path, command: Out, monkeypatch: pytest.MonkeyPatch, home: str, env: dict[str, str], profile: str
+) -> None:
+    """T01: a home that is given says whose entry it is, before the one in the environment; a name there says it first."""
+    monkeypatch.delenv("AGENT_PROFILE", raising=False)
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / home).mkdir(parents=True)
+    _, out, _ = command("append", "--home", str(tmp_path / home), "--json", given_=b'{"action": "y"}')
+    assert profile == json.loads(out)["source"]["profile"]
+
+
+def test_a_log_that_is_none_is_named(tmp_path: Path, command: Out) -> None:
+    """What cannot be read is told by its name, a directory too."""
+    for path in (tmp_path, tmp_path / "missing"):
+        code, _, err = command("summary", "--log", str(path))
+        assert (2, True) == (code, str(path) in err)
+
+
+def test_a_home_is_in_the_users_real_home_whoever_asks(
+    tmp_path: Path, command: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written to `~/x` is read there, where a host has set another `$HOME`, too."""
+    (tmp_path / "real" / "x").mkdir(parents=True)
+    (tmp_path / "other" / "x").mkdir(parents=True)
+    monkeypatch.setattr("engines.telemetry.place.real_home", lambda: tmp_path / "real")
+    monkeypatch.setenv("HOME", str(tmp_path / "other"))
+    assert (0, "", "") == command("append", "--home", "~/x", given_=b'{"action": "y"}')
+    assert "y" == json.loads(command("tail", "--home", "~/x", "--json")[1])["action"]
+    assert [] == list((tmp_path / "other" / "x").iterdir())
 
 
 # -- the reference ----------------------------------------------------------------------------------------------------

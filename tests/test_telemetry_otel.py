@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -147,11 +148,60 @@ def test_content_goes_without_secrets_and_within_bounds() -> None:
 
 def test_what_cannot_be_exported_takes_nothing_else_with_it(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     """A fact that the SDK cannot take is logged; those before and after it are exported."""
-    for call, seconds in (("c1", 0.1), ("c2", float("inf")), ("c3", 0.1)):
-        stage.otel.appeared(f.ToolCalled("s1", call, "x", seconds=seconds), stage.now, "fin")
+    for call, now in (("c1", stage.now), ("c2", float("inf")), ("c3", stage.now)):
+        stage.otel.appeared(f.ToolCalled("s1", call, "x", seconds=0.1), now, "fin")
     assert ["c1", "c3"] == [(span.attributes or {})["gen_ai.tool.call.id"] for span in stage.spans()]
     assert "could not be exported" in caplog.text
     assert 0 == stage.otel.statistics().lost
+
+
+@pytest.mark.parametrize("seconds", [None, -3.0, 1e30, float("inf"), float("-inf"), "3"])
+def test_a_duration_that_is_none_costs_no_span(stage: Stage, seconds: Any) -> None:
+    """A call whose time nobody can have measured is a span all the same, without a duration, and so is a compaction."""
+    stage.host.send(f.ToolCalled("s1", "c1", "x", seconds=seconds))
+    stage.host.send(f.ToolCalled("s1", "c2", "x", status="error", seconds=seconds))
+    stage.host.publish(f.Compressed("s1", 1, "compressor", tokens_before=9, tokens_after=1, seconds=seconds))
+    assert [0.0] * 3 == [end - start for start, end in map(at, stage.spans())]
+    assert 3 == len(stage.spans())
+    assert 0.0 == stage.metrics()["ctx.compaction.duration"][0][1]
+
+
+class Slow(TracerProvider):
+    """Its collector does not answer until it may."""
+
+    def __init__(self) -> None:
+        super().__init__(shutdown_on_exit=False)
+        self.may = threading.Event()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """As the SDK does: it takes its time, whatever it is given."""
+        del timeout_millis
+        return self.may.wait(60)
+
+
+def test_a_collector_that_does_not_answer_holds_nobody_up() -> None:
+    """Whoever waits at the end of a session waits for his own time and no longer; a later one finds all exported."""
+    slow = Slow()
+    otel = OpenTelemetry(slow, MeterProvider(shutdown_on_exit=False))
+    engine = Telemetry(lambda _session: None, exporter=otel, env={})
+    Dataspace().spawn(engine.boot, name="telemetry")
+    assert not any(engine.flush(0.01) for _ in range(3))
+    slow.may.set()
+    assert engine.flush(60)
+
+
+def test_a_reader_that_fails_costs_nobody_his_flush(caplog: pytest.LogCaptureFixture) -> None:
+    """The SDK raises then: it is logged, and whoever waits is told that not all was exported."""
+
+    class Broken(InMemoryMetricReader):
+        def force_flush(self, timeout_millis: float = 10_000) -> bool:
+            raise OSError("no route to the collector")
+
+    meters = MeterProvider([Broken()], shutdown_on_exit=False)
+    otel = OpenTelemetry(TracerProvider(), meters)
+    assert not otel.flush(10)
+    assert "no route to the collector" in caplog.text
+    meters.shutdown()
 
 
 def test_t09_parallel_calls_of_one_tool(stage: Stage) -> None:

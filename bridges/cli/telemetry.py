@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -268,9 +269,14 @@ def append_command(home: str | None, brain: str | None, as_json: bool) -> int:
     """
     if home is not None and brain is not None:
         raise BadInput("--home and --brain each say what is written to; give one of them")
-    path = log_of(brain) if brain is not None else local_log(hermes_home(home))
+    env = dict(os.environ)
+    if brain is not None:
+        path = log_of(brain)
+    else:
+        place = hermes_home(home and str(expanded(home)))
+        path, env["HERMES_HOME"] = local_log(place), str(place)  # it is the home that says whose log it is
     try:
-        entry = EpisodicLog(path).append(sys.stdin.buffer.read())
+        entry = EpisodicLog(path, env=env).append(sys.stdin.buffer.read())
     except OSError as error:
         raise RunFailed(f"{shown(path)} cannot be written to: {reason_of(error)}") from None
     if as_json:

@@ -202,7 +202,9 @@ class Aides:
     def _safe(self, part: Callable[..., Any], *args: Any, otherwise: Any = None) -> Any:
         try:
             return part(*args)
-        except Exception:  # the traceback once: some of these come with every tool
+        except KeyboardInterrupt:
+            raise  # it is the user's, on a thread of the host
+        except BaseException:  # the traceback once: some of these come with every tool
             aide, name = getattr(part, "__self__", None), getattr(part, "__name__", "a part")
             first = (id(aide), name) not in self._failed
             self._failed.add((id(aide), name))

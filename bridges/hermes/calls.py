@@ -27,6 +27,7 @@ from .hosted import Hosted, HostedError, accepted
 from .place import Offer
 from .plateau import Plateau
 from .runtime import Runtime
+from .strange import Strange
 from .verdicts import Verdicts
 
 __all__ = ["Compressions"]
@@ -44,6 +45,8 @@ class Compressions(Verdicts):
     failures = 0
     complaint: tuple[frozenset[str], str] | None = None
     """Whom the latest failure is laid to, and what the user was told; None after a compaction that was taken over."""
+    strange: Strange | None = None
+    """The list of the call that goes on, if something in it is no JSON."""
 
     def compress(self, messages: list[dict[str, Any]], told: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The compacted list, or the very list that was given."""
@@ -62,14 +65,18 @@ class Compressions(Verdicts):
             if cell.waiter is None:  # otherwise the work of an overlapping call may do for this one too
                 each.put_back()  # of a call that began when nobody waited for it any more
             each.call = dict(told)
+        self.strange = None
         outcome = self._decided(cell, messages, told)
+        strange, self.strange = self.strange, None
         manual = bool(told.get("force"))
         rows = self._concluded(cell, outcome, manual)
         if rows is None and manual and cell is self.cell and self.settings.guard == "repair":
             now = self._strikes(hosted)
             if before is not None and now is not None and now > before:
                 self.write("_ineffective_compression_count", before)  # asked for by hand: no strike
-        return messages if rows is None else rows
+        if rows is None:
+            return messages
+        return rows if strange is None else strange.back(rows)
 
     def commit(self) -> None:
         """The host has taken over what it was offered."""
@@ -99,11 +106,15 @@ class Compressions(Verdicts):
         try:
             frozen = Messages.of(messages)
         except NotJSONError as error:
-            log.warning("%s; the engine in charge is called directly", error)
-            return self._direct(messages)
+            log.debug("%s; the engines are told in words", error)
+            try:
+                self.strange = Strange(messages)
+            except NotJSONError:
+                return Outcome(reason=f"{error}")
+            frozen = self.strange.messages
         runtime = self.runtime
         if runtime is None:
-            return self._direct(messages)
+            return self._direct(messages if self.strange is None else frozen.thaw())
         tokens, focus = told.get("current_tokens"), told.get("focus_topic")
         event = ContextOpened(
             cell.sid,
@@ -114,12 +125,12 @@ class Compressions(Verdicts):
             context=copy_context(),
         )
         hosted = self.in_charge()
-        if hosted is not None:
-            hosted.exchange.prepare(frozen)
         waiter = Waiter()
         cell.wait_for(waiter)
         try:
             runtime.at_once(lambda desk: desk.open(cell, waiter, event))
+            if hosted is not None:
+                hosted.exchange.prepare(frozen)  # while the other thread wakes up
             return self._wait(waiter, runtime)
         except BaseException:
             # An interrupt of this thread: nobody waits any more, and nothing of it remains.
@@ -224,7 +235,7 @@ class Compressions(Verdicts):
     # -- without the dataspace ----------------------------------------------------------------------------------------
 
     def _direct(self, messages: list[dict[str, Any]]) -> Outcome:
-        """Call a hosted engine on this thread: for messages that are no plain JSON, and where there is no dataspace."""
+        """Call a hosted engine on this thread, where there is no dataspace."""
         hosted = self.in_charge() or next(iter(self.hosted.values()), None)
         if hosted is None:
             return Outcome(reason="there is no engine that could be called directly")

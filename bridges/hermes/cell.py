@@ -7,6 +7,7 @@ Nothing here waits, and nothing here knows an event loop.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -16,13 +17,15 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from engines.facts import Blocked, Refused
+from engines.facts import Answered, Blocked, Refused
 from engines.loop import Conversation, Engines, Policy, begin, step
-from engines.loop.events import Event, OfferCommitted, SessionEnded, SessionStarted, UsageRead
+from engines.loop.events import AnswerHeard, Event, OfferCommitted, SessionEnded, SessionStarted, UsageRead
 from engines.loop.policy import Accept, Verdict, kind_of
 from engines.messages import Messages
 
 __all__ = ["Cell", "Outcome", "Waiter"]
+
+log = logging.getLogger(__name__)
 
 _numbers = count(1)
 _RELEASES = frozenset({OfferCommitted, SessionEnded})  # they end what an engine holds back
@@ -102,6 +105,7 @@ class Cell:
         self.lock = threading.RLock()
         self.shown: deque[Shown] = deque()
         self._held: Blocked | None = None
+        self._heard: Answered | None = None
         self.posted = False
         self.post: Callable[[], object] | None = None
         self.waiter: Waiter | None = None
@@ -201,6 +205,24 @@ class Cell:
             self.posted = True
         post()
 
+    def answered(self, answer: Answered) -> bool:
+        """An engine answers, on a thread of its own; whether a thread of the host has its decision by that.
+
+        The message follows, and is no second answer.
+        """
+        with self.lock:
+            try:
+                self.happen(AnswerHeard(self.sid, answer, at=time.monotonic()), quiet=True)
+            except Exception:  # the dataspace's thread finds it once more, where it is dealt with
+                log.exception("the answer of %s could not be taken at once", answer.by)
+                return False
+            self._heard = answer
+            return self.awaited()
+
+    def has_heard(self, answer: Answered) -> bool:
+        """Whether that has happened already."""
+        return self._heard is answer
+
     def awaited(self) -> bool:
         """Whether a thread of the host that has waited for a decision has it now, and is about to go on."""
         return self.waiter is not None and self.waiter.outcome is not None
@@ -213,6 +235,11 @@ class Cell:
         self.first_kind = kind_of(self.first)
         sort.sort(key=lambda name: name in self.resting)
         self.engines = evolve(engines, compressors=tuple(sort))
+
+    def expect(self) -> None:
+        """Somebody new is to show this conversation: until its engines serve there, they are taken to."""
+        with self.lock:
+            self.choose(Engines(compressors=tuple(self.names[kind] for kind in self.kinds)))
 
     def renew(self, kinds: tuple[str, ...], deadline: float) -> None:
         """Other compressors are configured, or another deadline."""

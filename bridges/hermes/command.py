@@ -210,7 +210,7 @@ def _not_there(name: str) -> str:
 
 
 def _without_secrets(text: str) -> str:
-    from .forward import without_secrets  # noqa: PLC0415 - with what a session has loaded
+    from .hidden import without_secrets  # noqa: PLC0415 - with what a session has loaded
 
     for seat in seats():
         text = without_secrets(text, seat.own.values["api_key"])

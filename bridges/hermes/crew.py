@@ -82,10 +82,10 @@ class Crew:
         running = self._running.get(one.name)
         if running is not None and running.alive:
             return
-        boot = one.boot(settings, partial(self.settings_of, one.name))
-        if boot is None:
-            return
         try:
+            boot = one.boot(settings, partial(self.settings_of, one.name))
+            if boot is None:
+                return
             self._running[one.name] = self._me.spawn(supervised(boot, name=one.name), name=f"supervisor of {one.name}")
-        except Exception:  # such as an actor of that name that is still about to stop
+        except BaseException:  # such as an actor of that name that is still about to stop
             log.exception("the observer %s cannot be plugged in; the session goes on without it", one.name)

@@ -16,7 +16,7 @@ from dataspace import Facet
 from engines.facts import Serving
 from engines.loop import Policy
 from engines.loop.actor import Loop
-from engines.loop.events import EngineBegan, EngineCeased, Event, SessionEnded
+from engines.loop.events import AnswerHeard, EngineBegan, EngineCeased, Event, SessionEnded
 
 from .cell import Cell, Waiter
 from .crew import Crew
@@ -35,6 +35,7 @@ class Desk(Loop):
     def __init__(self, me: Facet) -> None:
         super().__init__(me, Policy(owned=False), clock=time.monotonic)
         self._cells: dict[str, Cell] = {}
+        self._fresh: set[str] = set()  # conversations whose engines do not serve yet: those that are to are taken for it
         self.plugs = Plugs(me)
         self._heard: dict[Serving, Serving] = {}  # what serves one conversation only, though it says for all
         self.crew = Crew(me)
@@ -56,13 +57,14 @@ class Desk(Loop):
         if cell.sid in self._cells:
             return
         self._cells[cell.sid] = cell
+        self._fresh.add(cell.sid)
         if settings is not None:
             self.crew.join(cell.sid, settings)
         cell.show_all()
         with self.me.turn():
             self._draw(cell)
         self.plugs.begin(cell.sid, boots)
-        self.me.later(lambda: self.me.later(partial(self._choose, cell)))  # they serve by then
+        self.me.later(lambda: self.me.later(partial(self._settled, cell)))  # they serve by then
 
     def draw(self, cell: Cell) -> None:
         """What has happened in a cell becomes facts; of very much only a part now, and the rest in a while."""
@@ -110,7 +112,8 @@ class Desk(Loop):
         if cell is not None:
             if isinstance(event, EngineBegan | EngineCeased):
                 self._choose(cell)
-            cell.happen(event, quiet=True)
+            if not (isinstance(event, AnswerHeard) and cell.has_heard(event.answer)):
+                cell.happen(event, quiet=True)
             if cell.awaited() and self.at_once is not None:
                 self.at_once(_draw_now, cell)  # the host's thread first: it needs the interpreter
             else:
@@ -134,8 +137,13 @@ class Desk(Loop):
             if cell is not None:
                 self._choose(cell)
 
+    def _settled(self, cell: Cell) -> None:
+        self._fresh.discard(cell.sid)
+        self._choose(cell)
+
     def _choose(self, cell: Cell) -> None:
-        cell.choose(self._roster.of(cell.sid))
+        if cell.sid not in self._fresh:
+            cell.choose(self._roster.of(cell.sid))
 
     def _draw(self, cell: Cell, left: int | None = None) -> None:
         """One state a turn, so that each can be seen; so many at most before the host has its turn (None: all)."""
@@ -159,6 +167,7 @@ class Desk(Loop):
             self.me.later(partial(self._draw, cell, None if left is None else left - 1))
 
     def _end(self, cell: Cell) -> None:
+        self._fresh.discard(cell.sid)
         if self._cells.pop(cell.sid, None) is not None:
             self._remember(cell.sid)
             self.unplug(cell.sid)

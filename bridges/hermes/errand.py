@@ -13,8 +13,6 @@ from functools import partial
 from typing import Any
 
 import trio
-from attrs import evolve
-
 from dataspace import Facet, where
 from engines.facts import Answered, Asked, Serving, Working
 from engines.messages import Messages
@@ -22,35 +20,49 @@ from engines.messages import Messages
 __all__ = ["serve_in_thread"]
 
 Work = Callable[[Asked], Messages | None]
+Hear = Callable[[Answered, Callable[[], None]], None]
+"""Takes an answer on the thread of the work, and has what it is given called on the dataspace's thread, before
+anything that is asked of that later."""
 log = logging.getLogger(__name__)
 
 
-def serve_in_thread(me: Facet, work: Work, *, sid: str, seconds: float) -> None:
+def serve_in_thread(me: Facet, work: Work, *, sid: str, seconds: float, hear: Hear | None = None) -> None:
     """Answer what this compressor is asked about `sid` with `work(asked)`, in a thread and the asker's context variables.
 
     It is what `engines.serve` with `blocking` does, in two changes of threads.  `work` must not touch the dataspace; it
-    returns messages, or None to decline, and what it raises is the answer to this one question and no more.
+    returns messages, or None to decline, and what it raises is the answer to this one question and no more.  With `hear`
+    whoever waits for the answer has it before the dataspace's thread has.
     """
-    me.during(where(Asked, to=me.name, role="compressor", sid=sid), partial(_begin, work))
+    me.during(where(Asked, to=me.name, role="compressor", sid=sid), partial(_begin, work, hear))
     me.later(lambda: me.publish(Serving(me.name, "compressor", sid, seconds=seconds)))
 
 
-def _begin(work: Work, me: Facet, asked: Asked) -> None:
+def _begin(work: Work, hear: Hear | None, me: Facet, asked: Asked) -> None:
     engine = me.actor.root  # the work outlives the question, so the question's lifetime cannot stand behind it
     working = engine.publish(Working(me.name, asked.sid))
     call = partial(work, asked) if asked.context is None else partial(asked.context.copy().run, work, asked)
     token = trio.lowlevel.current_trio_token()
 
-    def back(unwrap: Callable[[], Messages | None]) -> None:
+    def back(answer: Answered, error: BaseException | None) -> None:
         try:
-            engine.retract(working)
-            _answer(me, asked, unwrap)
+            awaited = me.alive
+            with engine.turn():  # or what follows from the first ends the question before it has its answer
+                engine.retract(working)
+                if awaited:
+                    me.send(answer)
+            if not awaited and error is not None:
+                log.error("%s failed in a thread nobody waits for any more", me.name, exc_info=error)
         except Exception:  # to the event loop it would be a bug of its own
             log.exception("the answer of %s was not taken", me.name)
 
     def deliver(result: Any) -> None:
+        answer, error = _answer(me, asked, result.unwrap)
+        bring = partial(back, answer, error)
         with suppress(trio.RunFinishedError):
-            token.run_sync_soon(back, result.unwrap)
+            if hear is not None and me.alive:
+                hear(answer, bring)
+            else:
+                token.run_sync_soon(bring)
 
     try:
         trio.lowlevel.start_thread_soon(call, deliver, f"{me.name} at work")
@@ -60,19 +72,14 @@ def _begin(work: Work, me: Facet, asked: Asked) -> None:
         def refuse() -> None:
             raise refusal
 
-        back(refuse)
+        back(*_answer(me, asked, refuse))
 
 
-def _answer(me: Facet, asked: Asked, unwrap: Callable[[], Messages | None]) -> None:
-    """Send what the work has brought, or why it has brought nothing; if the question has gone, only errors are told."""
-    answer = Answered(asked.sid, asked.ask, asked.n, me.name)
+def _answer(me: Facet, asked: Asked, unwrap: Callable[[], Messages | None]) -> tuple[Answered, BaseException | None]:
+    """What the work has brought, or what it has ended with."""
     try:
-        answer = evolve(answer, messages=unwrap())
+        return Answered(asked.sid, asked.ask, asked.n, me.name, messages=unwrap()), None
     except BaseException as error:  # whatever ended the work, it is the answer to the question
-        if not me.alive:
-            log.error("%s failed in a thread nobody waits for any more", me.name, exc_info=error)
-            return
         text = str(error)
-        answer = evolve(answer, error=type(error).__name__ + (f": {text}" if text else ""))
-    if me.alive:
-        me.send(answer)
+        said = type(error).__name__ + (f": {text}" if text else "")
+        return Answered(asked.sid, asked.ask, asked.n, me.name, error=said), error

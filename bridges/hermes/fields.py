@@ -10,7 +10,7 @@ from math import isfinite
 from types import NoneType
 from typing import Any, Protocol
 
-__all__ = ["FIELDS", "SMALLEST", "VERDICT", "Field", "plausible"]
+__all__ = ["FIELDS", "SMALLEST", "VERDICT", "WORDS", "Field", "plausible"]
 
 FIELDS: dict[str, Any] = {
     # the budget
@@ -57,6 +57,9 @@ VERDICT = tuple(name for name in FIELDS if name.startswith("_last_"))  # no read
 """What the host looks at after a compress call."""
 
 
+WORDS = frozenset({"_last_summary_error", "_last_aux_model_failure_model", "_last_aux_model_failure_error"})
+"""What the host shows its user as it is: text, or None."""
+
 SMALLEST = 64_000  # tokens: the host works with no smaller window
 
 
@@ -69,9 +72,20 @@ def plausible(name: str, value: Any, own: Any) -> Any:
     kind = _KINDS[name]
     if type(value) is kind and kind is not float and (name not in _WINDOW or value >= SMALLEST):
         return value  # nearly always, and the host reads often
+    try:
+        return _reckoned(name, kind, value, own)
+    except Exception:  # noqa: BLE001 - a number that is none, or one that no number holds
+        return own
+
+
+def _reckoned(name: str, kind: type, value: Any, own: Any) -> Any:
+    if name in WORDS:
+        return value if value is None or type(value) is str else own
     if kind is bool:
-        return value if isinstance(value, (bool, int, NoneType)) else own
-    if kind not in {int, float}:
+        return value if type(value) in {bool, int, NoneType} else own
+    if kind is str:  # a key may also be what has to be called for one, and a model may have none of these
+        return value if isinstance(value, (str, NoneType)) or (name == "api_key" and callable(value)) else own
+    if kind is NoneType and value is None:
         return value
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
         return own
@@ -79,7 +93,7 @@ def plausible(name: str, value: Any, own: Any) -> Any:
         return own
     if name == "context_length" and value < SMALLEST <= own:
         return own  # an agent does not start with such a window
-    return int(value) if kind is int else value
+    return float(value) if kind is float else int(value)
 
 
 class Holder(Protocol):

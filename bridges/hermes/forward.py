@@ -17,11 +17,10 @@ from functools import lru_cache, partial
 from types import FunctionType, MemberDescriptorType
 from typing import Any
 
-from engines.compressor.redact import redact
-
 from .bounded import in_time
+from .hidden import without_secrets
 
-__all__ = ["Forward", "accepted", "left_running", "said", "without_secrets"]
+__all__ = ["Forward", "accepted", "left_running", "said"]
 
 MOST_UNHEARD = 100
 """So many things that a stuck engine should have heard are told it when it returns; older ones are not."""
@@ -58,7 +57,6 @@ class Forward:
         self._overruns = 0
         self._failed: set[str] = set()
         self._is_plain: dict[str, bool] = {}
-        self._key = ""
 
     @property
     def stuck(self) -> bool:
@@ -113,11 +111,6 @@ class Forward:
     def set(self, name: str, value: Any) -> None:
         """Set an attribute, as the host does; an engine may refuse it."""
         self._bounded(name, lambda: setattr(self.front, name, value), None)
-
-    def secret(self) -> str:
-        """What must not be shown; empty where there is none."""
-        key = self.get("api_key", "")
-        return key if isinstance(key, str) and key else self._key
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
@@ -189,19 +182,13 @@ class Forward:
         return found
 
     def _cleaned(self, text: str) -> str:
-        return without_secrets(text, self._key or getattr(self.front, "__dict__", {}).get("api_key"))
+        return without_secrets(text, getattr(self.front, "__dict__", {}).get("api_key"))
 
     def _complain(self, name: str, error: BaseException) -> None:
         if name not in self._failed:
             self._failed.add(name)
             text = self._cleaned(f"{type(error).__name__}: {said(error)}")
             log.warning("the context engine %s failed in %s: %s", self.kind, name, text)
-
-
-def without_secrets(text: str, key: Any) -> str:
-    """A text of somebody else's, fit to be read: neither this key is in it nor what looks like one."""
-    text = redact(text)
-    return text.replace(key, "[redacted]") if isinstance(key, str) and len(key) > 3 else text
 
 
 def accepted(method: Callable[..., Any], told: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,8 +8,7 @@ that are stored already, and `api_content` is sent instead of the content, so it
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 from engines.loop.policy import Accept, Verdict, strict
@@ -23,27 +22,19 @@ from engines.transcript import (
     drop_orphans,
     drop_unknown,
     groups,
-    is_foreign_summary,
-    is_real_user,
     merge_neighbours,
     stub_missing,
     system_rows,
     text_of,
 )
 
-from .echo import echoes
-from .summed import summed_up
+from .shape import shaped
+from .summed import new_summaries, put_in, useless
 from .wording import Wording
 
-__all__ = ["judge", "mend", "strictly", "unmarked"]
+__all__ = ["STORED", "judge", "mend", "strictly", "unmarked"]
 
 STORED, SENT = "_db_persisted", "api_content"
-_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_VISIBLE = re.compile(
-    r"[^\s\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
-)
-# What the built-in puts into every summary itself: the last request, quoted.
-_QUOTED = re.compile(r"\A## Historical Task Snapshot\n.*?^Historical only;[^\n]*$", re.DOTALL | re.MULTILINE)
 
 
 def judge(
@@ -65,24 +56,31 @@ def judge(
 
     def repair(answer: Messages, before: Messages) -> Verdict:
         before = unmarked(before) if bare is None else bare(before)
-        summary = wrote()
-        whole = answer if summary is None else summed_up(answer, before, wording, summary)
+        answer, summary = unmarked(answer), wrote()
+        changed = Changed.between(answer, before)
+        answer, odd = shaped(answer, changed.put, changed.gone)
+        if odd:
+            changed = Changed.between(answer, before)
+        new = new_summaries(changed.put, before, wording)
+        whole = answer if new or summary is None else put_in(answer, wording, summary)
         if whole is None:
             return Verdict(None, "rows are left out, and nothing sums them up")
-        answer, mended = whole, _sent_as_said(unmarked(whole), before)
-        changed = Changed.between(mended, before)
+        mended = _sent_as_said(whole, before)
+        changed = changed if mended is answer else Changed.between(mended, before)
         found = _problems(mended, before, changed)
-        mended_of = "; ".join(map(str, found[:3]))
+        mended_of = "; ".join(map(str, (*odd, *found)[:3]))
         if found:
             mended = _sent_as_said(mend(mended, before, wording), before)
-            if not _used(answer, mended):
-                return Verdict(None, "nothing of the list could be used" if len(answer) else "the list is empty")
+            if not _used(whole, mended):
+                return Verdict(None, "nothing of the list could be used" if len(whole) else "the list is empty")
             changed = Changed.between(mended, before)
             found = _problems(mended, before, changed)
         if found:
-            return Verdict(None, "; ".join(map(str, found[:3])))
-        useless = _useless_summary(mended, before, changed, wording, quotes=fell_back())
-        return Verdict(None, useless) if useless else Verdict(mended, mended_of)
+            return Verdict(None, "; ".join(map(str, (*odd, *found)[:3])))
+        if mended is not answer:
+            new = new_summaries(changed.put, before, wording)
+        why = useless(new, mended, changed, wording, quotes=fell_back())
+        return Verdict(None, why) if why else Verdict(mended, mended_of)
 
     return repair
 
@@ -99,7 +97,10 @@ def _problems(rows: Messages, before: Messages, changed: Changed) -> tuple[Probl
 
 def strictly(answer: Messages, before: Messages) -> Verdict:
     """Judge an answer of ours: nothing is mended, and the host's marks are nobody's business."""
-    return strict(unmarked(answer), unmarked(before))
+    answer, before = unmarked(answer), unmarked(before)
+    changed = Changed.between(answer, before)
+    _rest, odd = shaped(answer, changed.put, changed.gone)
+    return Verdict(None, odd[0]) if odd else strict(answer, before)
 
 
 def _record(answer: Messages, _before: Messages) -> Verdict:
@@ -226,45 +227,3 @@ def _used(answer: Messages, mended: Messages) -> bool:
     """Whether anything is left that the engine itself has given."""
     given = {_identity(row) for row in unmarked(answer)}
     return any(_identity(row) in given for row in mended)
-
-
-def _useless_summary(rows: Messages, before: Messages, changed: Changed, wording: Wording, *, quotes: bool) -> str:
-    """Why a summary that was put in says nothing; empty where it says something, or there is none."""
-    for row in changed.put:
-        text = text_of(row)
-        if not (is_foreign_summary(row) or wording.merged_summary(text)) or _was_said(text, before):
-            continue
-        body = wording.body(text)
-        quoted = _QUOTED.match(body)
-        body = body[quoted.end() :].strip() if quoted else body
-        if not _VISIBLE.search(body):
-            return "the summary is empty"
-        if not _VISIBLE.search(_THOUGHTS.sub("", body)):
-            return "the summary holds nothing but thoughts"
-        if wording.request in body[:1000]:
-            return "the summary repeats the request for one"
-        if not quotes and _echoes(body, rows, changed, wording):
-            return "the summary repeats the messages instead of summing them up"
-    return ""
-
-
-def _was_said(text: str, before: Messages) -> bool:
-    contents = [row.get("content") for row in before]
-    return text in contents or any(
-        text_of(row) == text for row, content in zip(before, contents, strict=True) if not isinstance(content, str)
-    )
-
-
-def _echoes(body: str, after: Messages, changed: Changed, wording: Wording) -> bool:
-    """Whether most of a summary stands word for word in the messages it is for."""
-    shortened = {row.get("tool_call_id") for row in changed.put if row.get("role") == "tool"}  # and then summed up
-    gone = [row for row in changed.gone if row.get("tool_call_id", ...) not in shortened]
-
-    def texts() -> Iterator[str]:
-        # Requests are quoted, and what an earlier summary said is said again.
-        stay = {_identity(row) for row in after}
-        for row in gone:
-            if _identity(row) not in stay and not is_real_user(row) and wording.prefix not in text_of(row):
-                yield text_of(row)
-
-    return echoes(body, [text_of(row) for row in gone], texts)

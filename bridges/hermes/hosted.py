@@ -12,7 +12,7 @@ import copy
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dataspace import Facet
 from engines.facts import Asked
@@ -20,11 +20,15 @@ from engines.messages import Messages
 
 from .bounded import in_time
 from .exchange import Exchange
-from .forward import Forward, accepted, left_running, said, without_secrets
+from .forward import Forward, accepted, left_running, said
+from .hidden import remember
 
-__all__ = ["Hosted", "HostedError", "accepted", "shallow_twin", "without_secrets"]
+if TYPE_CHECKING:
+    from .errand import Hear
 
-_PLAIN = (str, int, float, bool, bytes, type(None))
+__all__ = ["Hosted", "HostedError", "accepted", "shallow_twin"]
+
+_CONTAINERS = frozenset({list, dict, set})
 
 
 class HostedError(Exception):
@@ -70,9 +74,7 @@ class Hosted(Forward):
 
     def lifecycle(self, name: str, *args: Any, **kwargs: Any) -> None:
         """Tell it about sessions and models; an instance that may come back is told when it does."""
-        key = kwargs.get("api_key")
-        if isinstance(key, str) and key:
-            self._key = key
+        remember(kwargs.get("api_key"))
         if name == "on_session_reset":
             self._overruns = 0
         if self._kept is not None:
@@ -93,8 +95,8 @@ class Hosted(Forward):
 
     # -- compress -----------------------------------------------------------------------------------------------------
 
-    def boot(self, sid: str, seconds: float) -> Callable[[Facet], None]:
-        """The boot function of its actor for one conversation."""
+    def boot(self, sid: str, seconds: float, hear: Hear | None = None) -> Callable[[Facet], None]:
+        """The boot function of its actor for one conversation; `hear` is told of its answers first."""
 
         def work(asked: Asked) -> Messages | None:
             done = self._compressed(asked.messages, asked.focus)
@@ -108,7 +110,7 @@ class Hosted(Forward):
         def boot(me: Facet) -> None:
             from .errand import serve_in_thread  # noqa: PLC0415 - only where there is an event loop
 
-            serve_in_thread(me, work, sid=sid, seconds=seconds)
+            serve_in_thread(me, work, sid=sid, seconds=seconds, hear=hear)
 
         return boot
 
@@ -118,6 +120,7 @@ class Hosted(Forward):
         """Call its `compress` on this thread, with a state that can be put back; raises `HostedError`."""
         number, engine = self._begin(called_off)
         try:
+            self._keep()
             told = self.call if focus is None else {**self.call, "focus_topic": focus}
             # The host's own call looks the same: the optional arguments are filtered by the signature.
             done = engine.compress(rows, **accepted(engine.compress, told))
@@ -126,9 +129,8 @@ class Hosted(Forward):
                 found = "nothing" if done is None else f"a {type(done).__name__}"
                 raise NotAListError(f"it gave {found} instead of a list of messages")
             return done if self.aborted or type(done) is list else list(done)
-        except BaseException as error:  # noqa: BLE001 - even an exit is this engine's affair; its words may hold secrets
-            # By the name it had: this is what a user gets to read.
-            raise type(type(error).__name__, (HostedError,), {})(self._cleaned(said(error))) from None
+        except BaseException as error:  # noqa: BLE001 - even an exit is this engine's affair
+            raise self._as_ours(error) from None
         finally:
             self._returned(number)
 
@@ -146,7 +148,10 @@ class Hosted(Forward):
     def _compressed(self, before: Messages, focus: str | None) -> Messages | None:
         """What its `compress` gave, frozen; None: it aborted.  All on this thread, for what it gives is its own too."""
         done = self.compress(self.exchange.rows(before), focus)
-        return None if self.aborted else self.exchange.freeze(done, before)
+        try:
+            return None if self.aborted else self.exchange.freeze(done, before)
+        except BaseException as error:  # noqa: BLE001 - what is in the list may be objects of its own, with code of its own
+            raise self._as_ours(error) from None
 
     def take_over(self) -> None:
         """What the call left in its attributes counts from now on; what was before can still be put back."""
@@ -207,8 +212,17 @@ class Hosted(Forward):
             number = self._calls
         for name, args, kwargs in missed:
             self._hear(name, args, kwargs)
-        self._kept = _written_down(self.front)
         return number, self.front
+
+    def _keep(self) -> None:
+        """Write down what it has in its attributes, where it works in place."""
+        if self._twin is None:
+            self._kept = _written_down(self.front)
+
+    def _as_ours(self, error: BaseException) -> HostedError:
+        """What it has raised, by the name it had, for a user to read; its words may hold secrets."""
+        made: HostedError = type(type(error).__name__, (HostedError,), {})(self._cleaned(said(error)))
+        return made
 
     def _note(self, number: int, engine: Any) -> None:
         """What it says of the answer it has just given; of a call that is nobody's any more that is of no interest."""
@@ -255,17 +269,29 @@ def _written_down(engine: Any) -> dict[str, Any]:
 
 
 def _plain_copy(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _own(value) for name, value in attributes.items()}
+    """A copy of plain data, at any depth; anything else is shared, for it cannot be copied from outside.
 
+    What is in it twice, or holds itself, is so in the copy.  Each list, dict and set is copied at a stroke before it is
+    walked through: a thread of the engine's may be changing it.
+    """
+    made: dict[int, tuple[Any, Any]] = {}  # by the id of a container: itself, so that it goes on existing, and its copy
+    waiting: list[Any] = []
 
-def _own(value: Any) -> Any:
-    """A copy of plain data; anything else is shared, for it cannot be copied from outside."""
-    if isinstance(value, _PLAIN):
-        return value
-    if type(value) is list:
-        return [_own(item) for item in value]
-    if type(value) is dict:
-        return {key: _own(item) for key, item in value.items()}
-    if type(value) is set:
-        return set(value)
-    return value
+    def own(value: Any) -> Any:
+        if type(value) not in _CONTAINERS:
+            return value
+        known = made.get(id(value))
+        if known is None:
+            known = made[id(value)] = (value, value.copy())
+            waiting.append(known[1])
+        return known[1]
+
+    copied = {name: own(value) for name, value in dict(attributes).items()}
+    while waiting:
+        one = waiting.pop()
+        if type(one) is list:
+            one[:] = map(own, one)
+        elif type(one) is dict:
+            for key, value in one.items():
+                one[key] = own(value)
+    return copied

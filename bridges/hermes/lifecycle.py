@@ -11,8 +11,8 @@ import logging
 from typing import Any
 
 from engines.loop.events import ContextReleased, SessionDescribed, SessionEnded, SessionRotated, TranscriptReplaced
-from engines.messages import NotJSONError
 
+from .hidden import remember
 from .place import Place
 from .turns import delegator
 
@@ -36,6 +36,7 @@ class Sessions(Place):
     def update_model(self, told: dict[str, Any]) -> None:
         """Another model, or the first one."""
         self.told = {}
+        remember(told.get("api_key"))
         if self.made:
             self.own.update_model(told)
             for hosted in self.hosted.values():
@@ -192,8 +193,8 @@ class Sessions(Place):
             return
         try:
             self.cell.happen(TranscriptReplaced(self.cell.sid, messages))
-        except (NotJSONError, TypeError) as error:
-            log.debug("the messages of a session that ends cannot be published: %s", error)
+        except Exception as error:  # noqa: BLE001 - whatever is in them, the session ends all the same
+            log.debug("the messages of a session that ends cannot be published: %r", error)
 
     def _dismiss(self, reason: str) -> None:
         aides, self.aides = self.aides, None

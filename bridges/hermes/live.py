@@ -132,6 +132,9 @@ class Live(Sessions):
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _changed(self, config: Mapping[str, Any]) -> None:
+        if not _is_ours(config):
+            log.warning("config.yaml does not choose this engine any more, or is empty; the settings before go on")
+            return
         told, was = read_settings(config), self._told
         self._told = told
         if told.enabled != was.enabled:
@@ -234,3 +237,9 @@ class Live(Sessions):
         except OSError:
             return None
         return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+
+
+def _is_ours(config: Mapping[str, Any]) -> bool:
+    """Whether the file still chooses this engine: one that is just being written is empty for a moment."""
+    context = config.get("context")
+    return isinstance(context, Mapping) and context.get("engine") == "dataspace"

@@ -28,12 +28,13 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from .aides import Aide
 from .blocks import warn
 
 if TYPE_CHECKING:
     from dataspace import Facet
 
-    from .aides import Aide, Standing
+    from .aides import Standing
     from .settings import Settings
 
 __all__ = ["OBSERVERS", "Observer", "available", "observer", "wanted"]
@@ -62,29 +63,39 @@ class Observer:
 
     def aide(self, standing: Standing) -> Aide | None:
         """What answers at once for one conversation; None: nothing does, or it cannot be had, which is logged."""
-        made: Aide | None = self._made("aide", standing)
-        return made
+        made = self._made("aide", standing)
+        if made is None or isinstance(made, Aide):
+            found: Aide | None = made
+            return found
+        warn(
+            f"context.dataspace.observers: the aide of {self.name} is {type(made).__name__} and no Aide; it is left out"
+        )
+        return None
 
     def tools(self, settings: Settings) -> list[dict[str, Any]]:
         """The tools that come with it."""
-        return list(self._made("tools", settings) or ())
+        said = self._made("tools", settings, shape=lambda said: list(said or ()))
+        return [schema for schema in said or () if isinstance(schema, dict)]
 
     def status(self, me: Facet) -> list[str]:
         """What it has to say of itself."""
-        return [str(line) for line in self._made("status", me) or ()]
+        said: list[str] | None = self._made("status", me, shape=lambda said: list(map(str, said or ())))
+        return said or []
 
     def show(self, me: Facet, text: str) -> str | None:
         """Its own view; None: it has none."""
-        shown = self._made("show", me, text)
-        return None if shown is None else str(shown)
+        shown: str | None = self._made("show", me, text, shape=lambda said: None if said is None else str(said))
+        return shown
 
-    def _made(self, part: str, *args: Any) -> Any:
+    def _made(self, part: str, *args: Any, shape: Callable[[Any], Any] = lambda made: made) -> Any:
         make = self._part(part)
         if make is None:
             return None
         try:
-            return make(*args)
-        except Exception:
+            return shape(make(*args))
+        except KeyboardInterrupt:
+            raise  # it is the user's, on a thread of the host
+        except BaseException:
             log.exception("the observer %s cannot be had; the session goes on without it", self.name)
             return None
 
@@ -135,6 +146,8 @@ def wanted(names: Iterable[str]) -> tuple[Observer, ...]:
 def _module(name: str, module: str) -> Any:
     try:
         return import_module(module)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the session goes on without it
+    except KeyboardInterrupt:
+        raise  # as above
+    except BaseException as error:  # noqa: BLE001 - whatever it is, an exit even, the session goes on without it
         warn(f"context.dataspace.observers: the observer {name} cannot be loaded: {type(error).__name__}: {error}")
         return None

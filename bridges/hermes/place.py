@@ -7,11 +7,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from math import isfinite
 from typing import Any
 
 from attrs import frozen
 
 from dataspace import Facet
+from engines.facts import Answered
 from engines.loop.events import BudgetChanged, UsageRead
 from engines.loop.policy import Accept, Verdict
 from engines.messages import Messages
@@ -20,11 +22,13 @@ from engines.telemetry.profile import resolve_profile
 from . import builtin as host_compressor
 from .aides import Aides
 from .cell import Cell
-from .fields import plausible
+from .fields import WORDS, plausible
+from .forward import said
 from .guard import judge, strictly
+from .hidden import hide, remember, without_secrets
 from .hooks import known
 from .host import home
-from .hosted import Hosted, without_secrets
+from .hosted import Hosted
 from .own import Own
 from .runtime import Runtime, current_runtime
 from .settings import Settings, host_config, read_settings
@@ -87,11 +91,16 @@ class Place:
             return self.told[name]
         own = self.own.values[name]
         hosted = self.in_charge()
-        return own if hosted is None else plausible(name, hosted.get(name, own), own)
+        if hosted is None:
+            return own
+        value = plausible(name, hosted.get(name, own), own)
+        return hide(value) if value and name in WORDS else value
 
     def write(self, name: str, value: Any) -> None:
         """The host sets an attribute."""
         self.told.pop(name, None)
+        if name == "api_key":
+            remember(value)
         self.own.write(name, value)
         hosted = self.in_charge()
         if hosted is not None:
@@ -134,6 +143,7 @@ class Place:
         config = self.config = host_config()
         self.settings = read_settings(config)
         self.alone = not self.settings.enabled
+        remember(told.get("api_key"))
         if not self.own.values["context_length"]:
             self.own = Own(*rules(config, told))
         self.own.update_model(told)
@@ -160,10 +170,10 @@ class Place:
                     self.hosted[kind] = engine
                     engine.lifecycle("update_model", **told)
         except EngineNotFoundError as error:
-            log.warning("%s", error)
+            log.warning("%s", without_secrets(str(error), told.get("api_key")))
             return False
         except Exception as error:  # noqa: BLE001 - whatever it is, the next engine stands in
-            why = without_secrets(f"{type(error).__name__}: {error}", told.get("api_key"))
+            why = without_secrets(f"{type(error).__name__}: {said(error)}", told.get("api_key"))
             log.warning("the context engine %s cannot be made: %s", kind, why)
             return False
         return True
@@ -230,7 +240,9 @@ class Place:
         for kind in kinds:
             hosted, native = self.hosted.get(kind), self.native.get(kind)
             if hosted is not None:
-                made[cell.names[kind]] = hosted.boot(cell.sid, self.settings.deadline)
+                made[cell.names[kind]] = hosted.boot(
+                    cell.sid, self.settings.deadline, partial(_hear, cell, self.runtime)
+                )
             elif native is not None:
                 made[cell.names[kind]] = native.boot
             else:
@@ -241,11 +253,19 @@ class Place:
         self.runtime = runtime
         if runtime is None:
             return
+        cell.expect()
         boots, settings = self.boots(cell, cell.kinds), self.settings
         cell.post = None
         runtime.soon(lambda desk: desk.adopt(cell, boots, settings))
         cell.post = partial(runtime.soon, _draw, cell)
         cell.follow()
+
+
+def _hear(cell: Cell, runtime: Runtime | None, answer: Answered, bring: Callable[[], None]) -> None:
+    """An answer decides on the thread it comes on; its facts may take their time once nobody waits for them."""
+    decided = cell.answered(answer)
+    if runtime is not None:
+        (runtime.soon if decided else runtime.at_once)(lambda _desk: bring())
 
 
 def _draw(desk: Any, cell: Cell) -> None:
@@ -269,6 +289,8 @@ def rules(config: Mapping[str, Any], told: Mapping[str, Any]) -> tuple[Any, ...]
     """Share, protected rows and reservation, as the host has them configured."""
     try:
         read = host_compressor.configured(config, str(told.get("model", "")), str(told.get("provider", "")))
+        if not isfinite(read["threshold_percent"]):
+            raise ValueError("compression.threshold is no share")
     except Exception as error:  # noqa: BLE001 - a number that is none; the host would have stopped there
         log.debug("the block compression is of no use: %r", error)
         return (0.5, 3, 20, None)

@@ -16,6 +16,9 @@ def register(ctx: Any) -> None:
     if not _engines:
         _engines.append(engine_class()())
     ctx.register_context_engine(_engines[0])
+    from .snapshots_end import register_descent  # noqa: PLC0415 - the first to hear of ends
+
+    register_descent(ctx)
     from .hooks import register_hooks  # noqa: PLC0415 - together with the above
 
     register_hooks(ctx)
@@ -25,6 +28,6 @@ def register(ctx: Any) -> None:
     from .snapshots_command import register_snapshots  # noqa: PLC0415 - likewise
 
     register_snapshots(ctx)
-    from .telemetry_end import register_end  # noqa: PLC0415 - likewise
+    from .ends import register_ends  # noqa: PLC0415 - the last to hear of ends
 
-    register_end(ctx)
+    register_ends(ctx)

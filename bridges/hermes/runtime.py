@@ -142,7 +142,7 @@ class Runtime:
         from .desk import Desk  # noqa: PLC0415
 
         limiter = trio.CapacityLimiter(1)
-        async with open_dataspace() as ds:
+        async with open_dataspace(guest=True) as ds:
             self.desk = Desk(ds.actor("loop"))
             keep_time(self.desk)
             self.desk.at_once, self.desk.in_a_while = self.at_once, self.in_a_while

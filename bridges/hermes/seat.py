@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from .calls import Compressions
+from .hidden import hidden
 from .hosted import Hosted
 from .observers import wanted
 
@@ -70,8 +71,7 @@ class Seat(Compressions):
             told = hosted.cheap(
                 "get_status", default={}, shape=lambda said: dict(said) if isinstance(said, dict) else {}
             )
-            key = hosted.secret()
-            status.update({name: value for name, value in told.items() if name != "api_key" and value != (key or self)})
+            status.update(hidden(told))
         status["engines"] = list(self.kinds)
         status["observers"] = [] if self.alone else list(self.settings.observers)
         status["guard"] = "off" if self.alone else self.settings.guard

@@ -11,9 +11,8 @@ from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
-from engines.skills import collapsed
-
 from .hooks import host_context
+from .skill_forms import collapsed_request
 
 __all__ = ["audit_turn", "can_audit"]
 
@@ -46,10 +45,9 @@ def _look_over(request: Any = None, turn_id: str = "", **_told: Any) -> dict[str
     """The request with each text once; None: it is as it should be, or not for us."""
     if turn_id not in _turns or not isinstance(request, dict):
         return None
-    messages = request.get("messages")
     try:
-        made = collapsed(messages) if isinstance(messages, list) else None
+        made = collapsed_request(request)
     except Exception:
         log.exception("a request could not be looked over; it goes out as it is")
         return None
-    return None if made is None else {"request": {**request, "messages": made}}
+    return None if made is None else {"request": made}

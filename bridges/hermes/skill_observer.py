@@ -105,22 +105,23 @@ def show(_me: Facet, _text: str) -> str:
 
 
 class SkillAide(Aide):
-    """Steps the ledger of one conversation, and says what it answers."""
+    """Steps the ledger of one conversation in `book`, and says what it answers."""
 
-    def __init__(self, standing: Standing) -> None:
+    def __init__(self, standing: Standing, book: Book = BOOK) -> None:
+        self._book = book
         self._sid = standing.sid
         self._audit = standing.settings.of(Options).audit and skill_audit.can_audit()
-        BOOK.open(self._sid, standing.settings.of(Options).policy, hosted=True)
+        self._book.open(self._sid, standing.settings.of(Options).policy, hosted=True)
 
     def tool_result(self, call: Call) -> str | None:
         """A skill that is in context is not delivered again; a loss is told beside another tool's result."""
         if call.tool == SKILL_TOOL:
             told = e.Loaded(call.call_id, json.dumps(dict(call.args), default=str), call.result)
-            answer = BOOK.step(self._sid, told).answer
+            answer = self._book.step(self._sid, told).answer
             return None if self._audit else answer  # the model's input has each text once, the transcript has all
-        if BOOK.at_rest(self._sid, working=True):
+        if self._book.at_rest(self._sid, working=True):
             return None
-        word = BOOK.step(self._sid, e.ToolDone(call.tool, tell=True)).answer
+        word = self._book.step(self._sid, e.ToolDone(call.tool, tell=True)).answer
         if word is None:
             return None
         log.warning("%s", word)
@@ -128,56 +129,56 @@ class SkillAide(Aide):
 
     def veto(self, tool: str, args: Mapping[str, Any], call_id: str) -> str | None:
         """A tool that acts waits while the reasoning rests on a skill that is gone and can be had again."""
-        if BOOK.at_rest(self._sid, working=True):
+        if self._book.at_rest(self._sid, working=True):
             return None
         self._look_for_files()
-        return BOOK.step(self._sid, e.ToolAsked(tool)).answer
+        return self._book.step(self._sid, e.ToolAsked(tool)).answer
 
     def context(self, turn: TurnBegun) -> str | None:
         """While something is pruned, what that means goes with the user's message."""
         if self._audit:
             skill_audit.audit_turn(turn.turn)
-        if BOOK.passes(self._sid, turn.turn, turn.text):
+        if self._book.passes(self._sid, turn.turn, turn.text):
             return None
-        ledger = BOOK.step(self._sid, e.RequestBegan(turn.turn, turn.text, first=turn.first)).ledger
+        ledger = self._book.step(self._sid, e.RequestBegan(turn.turn, turn.text, first=turn.first)).ledger
         gone = [skill.entry.label for skill in ledger.skills if skill.state == "pruned"]
         return pruned_now(gone) if gone else None
 
     def wants_requests(self) -> bool:
         """While something is not known: a load whose row nobody has seen, or what a compaction has left."""
-        return BOOK.curious(self._sid)
+        return self._book.curious(self._sid)
 
     def request(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """What the model is about to be sent."""
         if messages:
-            BOOK.step(self._sid, e.Seen(messages, sent=True))
+            self._book.step(self._sid, e.Seen(messages, sent=True))
 
     def turn_ended(self, turn: str) -> None:
         """The model has finished."""
-        if not BOOK.at_rest(self._sid, working=False):
-            BOOK.step(self._sid, e.RequestEnded())
+        if not self._book.at_rest(self._sid, working=False):
+            self._book.step(self._sid, e.RequestEnded())
 
     def compacted(self) -> None:
         """What the model saw may be gone; the next request will say."""
-        BOOK.step(self._sid, e.TakenOver())
+        self._book.step(self._sid, e.TakenOver())
 
     def changed(self, settings: Settings) -> None:
         """Other settings count."""
         self._audit = settings.of(Options).audit and skill_audit.can_audit()
-        BOOK.rule(self._sid, settings.of(Options).policy)
+        self._book.rule(self._sid, settings.of(Options).policy)
 
     def ended(self, reason: str) -> None:
         """The conversation is over."""
-        BOOK.close(self._sid)
+        self._book.close(self._sid)
 
     def _look_for_files(self) -> None:
         """Nobody is made to wait for a skill whose file has gone."""
-        ledger = BOOK.ledger(self._sid)
+        ledger = self._book.ledger(self._sid)
         if ledger is None or ledger.loss is None:
             return
         gone = frozenset(_without_file(ledger))
         if gone:
-            BOOK.step(self._sid, e.CannotLoad(gone))
+            self._book.step(self._sid, e.CannotLoad(gone))
 
 
 def _without_file(ledger: Ledger) -> list[str]:

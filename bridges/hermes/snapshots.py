@@ -3,7 +3,7 @@
     <home>/context-bridge/snapshots      one folder for each home, the files of each profile apart
 
 What a user restores waits for that user's agent (`snapshots_restore`), the command is in `snapshots_command`, and what has
-to be written before the process ends is waited for in `snapshots_end`.
+to be written before the process ends is told by `snapshots_end` and waited for in `ends`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from engines.facts import Noted, SnapshotFailed, SnapshotFound, SnapshotSaved
 from engines.snapshotter import FOLDER, Entry, Snapshot, SnapshotError, SnapshotStore, restored, snapshotter
 from engines.snapshotter.telling import chosen, resumable
 
+from . import ends
 from . import snapshots_end as end
 from . import snapshots_restore as restore
 from .aides import Aide, Standing, TurnBegun
@@ -135,7 +136,8 @@ def aide(standing: Standing) -> Aide | None:
     if threading.current_thread().name.startswith("bg-review"):
         restore.keep_nothing_of(standing.sid)
         return None
-    end.watch_exit()
+    ends.wait_for("snapshotter", end.written)
+    ends.watch_exit()
     return SnapshotAide(standing)
 
 

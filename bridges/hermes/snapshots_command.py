@@ -19,7 +19,6 @@ from attrs import frozen
 from . import snapshots_restore as restore
 from .host import home
 from .settings import host_config, read_settings
-from .snapshots_end import register_end
 
 if TYPE_CHECKING:
     from engines.snapshotter import Entry, SnapshotStore
@@ -60,8 +59,8 @@ class _Desk:
 
 
 def register_snapshots(ctx: Any) -> None:
-    """Register the command, the skill and the hooks of ends with the host; it may not know some of them."""
-    for register in (_register_command, _register_skill, register_end):
+    """Register the command and the skill with the host; it may not know some of them."""
+    for register in (_register_command, _register_skill):
         try:
             register(ctx)
         except Exception as error:  # noqa: BLE001 - a host with another idea of it

@@ -1,13 +1,10 @@
-"""Ends: what is to be written then is waited for, a little, and who goes on from whom is remembered.
+"""What snapshots have to do with ends: which are being written then, and who goes on from whom.
 
-The host may end its process as soon as it has said that a session is over.  So whoever says it waits until the snapshot is
-on disk, two seconds at most, and never on a thread that runs an event loop.
+How they are waited for is `ends`'s.
 """
 
 from __future__ import annotations
 
-import asyncio
-import atexit
 import logging
 import threading
 import time
@@ -15,22 +12,15 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .hooks import seats
-from .runtime import running
-
 if TYPE_CHECKING:
     from engines.facts import Session
     from engines.snapshotter import Entry
 
-__all__ = ["closed", "closing", "line_of_descent", "register_end", "settle", "successor_of", "watch_exit"]
-
-PATIENCE = 2.0
-"""Seconds that the end of a session waits for its snapshot."""
+__all__ = ["closed", "closing", "line_of_descent", "register_descent", "successor_of", "written"]
 
 _MOST = 1000
 _closing: dict[str, threading.Event] = {}
 _successors: OrderedDict[str, str] = OrderedDict()
-_watching: list[bool] = []
 _lock = threading.Lock()
 log = logging.getLogger(__name__)
 
@@ -54,49 +44,12 @@ def closed(sid: str) -> None:
         done.set()
 
 
-def settle(seconds: float = PATIENCE) -> bool:
-    """Wait until all that is closing is closed; False where that took too long, or nobody is there to do it."""
-    runtime = running()
-    if runtime is None or not runtime.alive or _runs_a_loop():
-        return not _closing
+def written(seconds: float) -> bool:
+    """Wait until all that is closing is closed; False where that took too long."""
     end = time.monotonic() + seconds
     with _lock:
         waited_for = list(_closing.values())
     return all(done.wait(max(end - time.monotonic(), 0)) for done in waited_for)
-
-
-def watch_exit() -> None:
-    """From now on the end of the process is the end of what goes on in it."""
-    if not _watching:
-        _watching.append(True)
-        atexit.register(_exit)
-
-
-def register_end(ctx: Any) -> None:
-    """Register the hooks of ends; after those that tell conversations of them."""
-    for name, hook in (("on_session_finalize", _finalized), ("on_session_reset", _reset)):
-        try:
-            ctx.register_hook(name, hook)
-        except Exception as error:  # noqa: BLE001 - a host that does not know the hook
-            log.debug("the hook %s was not taken: %r", name, error)
-
-
-def _exit() -> None:
-    for seat in seats():
-        try:
-            seat.leave()
-        except Exception:
-            log.exception("the end of a session could not be told")
-    if not settle():
-        log.warning("the process ends before all snapshots are written")
-
-
-def _runs_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 # -- who goes on from whom --------------------------------------------------------------------------------------------
@@ -126,14 +79,24 @@ def line_of_descent(entries: Iterable[Entry], session: str) -> list[Entry]:
             return [entry for entry in entries if entry.session_id in mine]
 
 
+def register_descent(ctx: Any) -> None:
+    """Register the hooks that tell who goes on from whom.
+
+    Before those that tell conversations of their end: it stands in what is written then.
+    """
+    for name, hook in (("on_session_finalize", _finalized), ("on_session_reset", _reset)):
+        try:
+            ctx.register_hook(name, hook)
+        except Exception as error:  # noqa: BLE001 - a host that does not know the hook
+            log.debug("the hook %s was not taken: %r", name, error)
+
+
 def _finalized(session_id: str = "", new_session_id: str = "", old_session_id: str = "", **_told: Any) -> None:
     _follows(old_session_id or session_id, new_session_id)
-    settle()
 
 
 def _reset(session_id: str = "", new_session_id: str = "", old_session_id: str = "", **_told: Any) -> None:
     _follows(old_session_id, new_session_id or session_id)
-    settle()
 
 
 def _follows(old: str, new: str) -> None:

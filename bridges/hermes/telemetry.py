@@ -3,7 +3,7 @@
     <home>/dataspace/telemetry/episodic.jsonl     the log of each profile, in its own home
     <home>/dataspace/telemetry/otel/              spans and metrics, where they are written to files
 
-What is to be on disk before the process ends is waited for in `telemetry_end`.
+What is to be on disk before the process ends is waited for in `ends`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from engines.telemetry import BRAIN_LEAST, EpisodicLog, NoBrainError, Telemetry,
 
 from .aides import Aide, Standing
 from .blocks import boolean, names, setting, warn
+from .ends import wait_for, watch_exit
 from .host import home, redact
-from .telemetry_end import take_over, watch_exit
 
 if TYPE_CHECKING:
     from dataspace import Facet
@@ -84,7 +84,7 @@ def boot(settings: Settings, of: Callable[[str], Settings | None]) -> Callable[[
 
     # Which platforms are left out is each conversation's to say, so it is decided in `log_for`.
     engine = Telemetry(log_for, exporter=_exporter(options), without=frozenset())
-    take_over(engine.flush)
+    wait_for("telemetry", engine.flush)
     _engine[:] = [engine]
     return engine.boot
 

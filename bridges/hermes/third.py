@@ -27,7 +27,7 @@ from engines.engine import is_async
 from engines.named import is_named, maker
 
 from .bounded import in_time
-from .forward import left_running
+from .forward import left_running, said
 from .hooks import host_context
 from .host import home
 from .hosted import Hosted
@@ -91,6 +91,10 @@ def third_party(name: str, patience: float) -> Hosted | Native:
     )
     if made.overdue:
         raise EngineNotFoundError(f"the context engine {name!r} could not be made within {LOADING * patience:g} s")
+    if made.error is not None and not isinstance(made.error, Exception):  # an exit is that of its own thread
+        raise EngineNotFoundError(
+            f"the context engine {name!r} cannot be made: {type(made.error).__name__}: {said(made.error)}"
+        )
     if made.error is not None:
         raise made.error
     return made.result if isinstance(made.result, Native) else Hosted(name, made.result, patience=patience)
@@ -124,7 +128,7 @@ def _found(name: str) -> Any:
         module_found = _directory(name) or _entry(name)
     except Exception as error:
         raise EngineNotFoundError(
-            f"the context engine {name!r} cannot be loaded: {type(error).__name__}: {error}"
+            f"the context engine {name!r} cannot be loaded: {type(error).__name__}: {said(error)}"
         ) from error
     if module_found is None:
         raise EngineNotFoundError(
@@ -135,7 +139,9 @@ def _found(name: str) -> Any:
     try:
         module_found.register(stand_in)
     except Exception as error:
-        raise EngineNotFoundError(f"the plugin {name!r} failed to register: {type(error).__name__}: {error}") from error
+        raise EngineNotFoundError(
+            f"the plugin {name!r} failed to register: {type(error).__name__}: {said(error)}"
+        ) from error
     if stand_in.engine is None:
         raise EngineNotFoundError(f"the plugin {name!r} has registered no context engine")
     return stand_in.engine

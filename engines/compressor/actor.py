@@ -11,6 +11,7 @@ from attrs import evolve
 from dataspace import Facet, where
 from engines.engine import blocking, serve
 from engines.facts import Asked, Serving, SkillRequired
+from engines.loop.policy import kind_of
 from engines.messages import Messages
 from engines.skills.revise import added_tokens
 from engines.transcript import estimate_tokens
@@ -86,8 +87,8 @@ def compressor(
 
 def _reserve(me: Facet, asked: Asked, most: int) -> int:
     """What a reviser, if one serves, is going to say about skills, and to put back of those that the task needs."""
-    revisers = me.facts(where(Serving, role="reviser"))
-    if not any(serving.sid in {None, asked.sid} for serving in revisers):
+    revisers = [one for one in me.facts(where(Serving, role="reviser")) if kind_of(one.engine) != "snapshotter"]
+    if not any(serving.sid in {None, asked.sid} for serving in revisers):  # a snapshotter has a look, and adds nothing
         return 0
     return added_tokens(asked.messages, [fact.name for fact in me.facts(where(SkillRequired, sid=asked.sid))], most)
 

@@ -60,8 +60,9 @@ def request_began(ledger: Ledger, event: e.RequestBegan, _policy: SkillPolicy) -
 
 
 def request_ended(ledger: Ledger, _event: e.RequestEnded, _policy: SkillPolicy) -> Stepped:
-    """The model has finished; what is lost from now on is lost to nobody's work."""
-    return Stepped(evolve(ledger, running=False))
+    """The model has finished, with the texts before it if the last request held them; what is lost now is nobody's work."""
+    loss = None if ledger.loss is not None and ledger.loss.shown else ledger.loss
+    return Stepped(evolve(ledger, running=False, loss=loss))
 
 
 def declared(ledger: Ledger, event: e.Declared, _policy: SkillPolicy) -> Stepped:

@@ -1,8 +1,12 @@
 """The snapshotter as an engine: it observes every conversation, and writes at its boundaries.
 
-Nothing is written at the end of a turn.  It is written when a question is put to a compressor for the first time, before
-anything can be lost; when a conversation is reset, and when it is over.  Files are written in worker threads, one at a
-time for each folder, so neither the event loop nor the host waits for a disk.
+Nothing is written at the end of a turn.  It is written when a conversation is reset, when it is over, and before a
+compaction that loses something.  For the latter it is asked, as the last of the revisers: there is an answer by then that
+was found good, and nobody can act on it before this engine has said that it changes nothing, which it says once the
+snapshot is on disk.  An answer that is refused, fails or changes nothing comes before no reviser, and writes nothing.  A
+disk that is not done in time is not waited for: the compaction goes on, and what was to be written is written late.
+
+How files are written is `writing`'s.
 """
 
 from __future__ import annotations
@@ -11,26 +15,23 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve
 
 from dataspace import Facet, where
 from engines import facts as f
-from engines.engine import announce
+from engines.engine import serve
 
 from ..compressor.wording import plain
-from .collect import snapshot_of
-from .errors import SnapshotError
 from .known import Known
 from .listing import Entry
 from .memory import Memory
 from .notices import Notices, said
-from .snapshot import Snapshot, moment_of
+from .snapshot import moment_of
 from .store import SnapshotStore
 from .telling import resumable
+from .writing import Ways, Writing
 
 if TYPE_CHECKING:
     import trio
@@ -38,15 +39,13 @@ if TYPE_CHECKING:
 __all__ = ["snapshotter"]
 
 _HEARD = (f.TurnStarted, f.TurnEnded, f.ToolCalled, f.Noted, f.Delegated)
-_NOT_KEPT = (
-    "it was not kept, for all that are kept there are newer by what they say; if the clock was wrong then, remove those"
-    " that it dated (hermes-dataspace snapshots list, clear)"
-)
 _ENDS = frozenset({"session_end", "session_reset"})
-_MEANWHILE, _AFTER = 0.25, 0.01
-"""Seconds: a snapshot takes the interpreter that a compaction and whoever waits for it need, so it is made a moment
-after the answer; while a model takes its time, in the meantime.
+_MEANWHILE = 0.25
+"""Seconds: what is asked about is read while a model takes its time, but not while a quick answer is being made: that
+needs the interpreter.
 """
+_PATIENCE = 2.0
+"""Seconds that a compaction waits for its snapshot, where the loop sets no bound of its own that is over sooner."""
 log = logging.getLogger("engines.snapshotter")
 
 
@@ -76,31 +75,19 @@ def snapshotter(
     """
 
     def boot(me: Facet) -> None:
-        _Snapshotter(me, _Ways(store_for, clock, lineage, closed)).begin()
+        _Snapshotter(me, Ways(store_for, clock, lineage, closed)).begin()
 
     return boot
 
 
-@frozen
-class _Ways:
-    """What whoever plugs a snapshotter in has given it."""
-
-    store_for: Callable[[f.Session], SnapshotStore | None]
-    clock: Callable[[], datetime]
-    lineage: Callable[[f.Session], Mapping[str, Any]]
-    closed: Callable[[str], object]
-    run: str = field(factory=partial(token_hex, 4))  # two runs of a program may call their conversations alike
-
-
 class _Snapshotter:
-    def __init__(self, me: Facet, ways: _Ways) -> None:
+    def __init__(self, me: Facet, ways: Ways) -> None:
         self._me = me
         self._ways = ways
         self._known: dict[str, Known] = {}
         self._compacting: dict[str, int] = {}  # the latest question that was written for
         self._notices = Notices(me)
-        self._disks: dict[Path, trio.Lock] = {}
-        self._deciding: dict[str, trio.Event] = {}
+        self._writing = Writing(me, ways, self._notices)
 
     def begin(self) -> None:
         me = self._me
@@ -109,9 +96,9 @@ class _Snapshotter:
             me.observe(message, heard=self._hear)
         me.observe(f.Transcript, appeared=self._hear)
         me.observe(f.SkillRequired, appeared=self._hear, vanished=self._released)
-        me.observe(where(f.Asked, role="compressor"), appeared=self._asked, vanished=self._decided)
+        me.during(where(f.Asked, role="compressor"), self._asked)
         me.observe(f.Compressed, appeared=self._compressed)
-        announce(me)
+        serve(me, self._keep, role="reviser")
 
     # -- what is heard ------------------------------------------------------------------------------------------------
 
@@ -177,32 +164,56 @@ class _Snapshotter:
         if session.state == "ended":
             self._notices.forget(session.sid)
 
-    def _asked(self, asked: f.Asked) -> None:
+    def _asked(self, me: Facet, asked: f.Asked) -> None:
         """A compaction begins: from now on something may be lost."""
+        if asked.messages is not None:
+            self._hear(f.Transcript(asked.sid, 0, messages=asked.messages))
+        me.task(self._read, asked.sid)
+
+    async def _read(self, sid: str) -> None:
         import trio  # noqa: PLC0415 - whoever only reads snapshots needs none
 
-        if asked.ask > self._compacting.get(asked.sid, 0):
-            self._compacting[asked.sid] = asked.ask
-            if asked.messages is not None:
-                self._hear(f.Transcript(asked.sid, 0, messages=asked.messages))
-            self._compaction(asked.sid, self._deciding.setdefault(asked.sid, trio.Event()))
+        await trio.sleep(_MEANWHILE)
+        known = self._known.get(sid)
+        if known is not None:
+            self._do(known, partial(self._me.blocking, known.intake()))
 
-    def _decided(self, asked: f.Asked) -> None:
-        """Whoever was asked has answered, or is not to answer any more."""
-        decided = self._deciding.pop(asked.sid, None)
-        if decided is not None:
-            decided.set()
+    async def _keep(self, _me: Facet, asked: f.Asked) -> None:
+        """What was asked about is about to be lost: return once it is on disk, or has failed to get there, or is late."""
+        import trio  # noqa: PLC0415 - as above
+
+        done, waited = self._compaction(asked.sid, asked.ask), trio.Event()
+        if done is not None:
+            self._me.task(self._watch, asked.sid, done, waited)
+            await waited.wait()
+
+    async def _watch(self, sid: str, done: trio.Event, waited: trio.Event) -> None:
+        """Whatever becomes of the question: as long as a disk stalls, no other compaction waits for it."""
+        import trio  # noqa: PLC0415 - as above
+
+        with trio.move_on_after(_PATIENCE):
+            await done.wait()
+        if not done.is_set():
+            log.warning("the snapshot of %s before a compaction is late; nobody waits for it any longer", sid)
+            working = self._me.publish(f.Working(self._me.name, sid))
+            waited.set()
+            await done.wait()
+            self._me.retract(working)
+        waited.set()
 
     def _compressed(self, compressed: f.Compressed) -> None:
-        if compressed.ask > self._compacting.get(compressed.sid, 0):  # whoever did it did it unasked
-            self._compacting[compressed.sid] = compressed.ask
-            self._compaction(compressed.sid)
+        """Whoever did it did it unasked, or this engine was not asked about it: it is better late than never."""
+        if compressed.ask > self._compacting.get(compressed.sid, 0):
+            self._compaction(compressed.sid, compressed.ask)
         self._hear(compressed)
 
-    def _compaction(self, sid: str, decided: trio.Event | None = None) -> None:
+    def _compaction(self, sid: str, ask: int) -> trio.Event | None:
+        """Have a snapshot written; what is returned is set when that is over.  None: nothing of this is kept."""
         session = self._session_of(sid)
-        if session is not None and session.state == "active":
-            self._boundary(session, "compaction", decided)
+        if session is None or session.state != "active":
+            return None
+        self._compacting[sid] = max(ask, self._compacting.get(sid, 0))
+        return self._boundary(session, "compaction")
 
     def _session_of(self, sid: str) -> f.Session | None:
         known = self._known.get(sid)
@@ -223,57 +234,25 @@ class _Snapshotter:
             self._notices.tell(f.SnapshotFailed(session.sid, "session_start", said(error)))
             return None
 
-    def _boundary(self, session: f.Session, reason: str, decided: trio.Event | None = None) -> None:
-        """Have a snapshot written of what is known by now, once a question is `decided`: see `_MEANWHILE`."""
-        known = self._of(session.sid)
-        known.named(session.host_session)
-        take, store, moment = known.intake(), self._store(session), self._ways.clock()
-
-        def make() -> Snapshot | None:
-            """In a worker thread: take in what has waited, and make the snapshot; None: there is nothing to write."""
-            take()
-            if store is None or known.memory.empty:
-                return None
-            known.memory.boundaries += 1
-            return snapshot_of(known.memory, session, reason, moment, store.profile, self._ways.run, more)
-
-        try:
-            parent = {"parent": self._host_id(session.parent)} if session.parent else {}
-            more = {**parent, **self._ways.lineage(session)}
-        except Exception:
-            log.exception("the lineage of %s is not known", session.sid)
-            more = {}
-        self._do(known, partial(self._write, session.sid, reason, make, store, decided))
-
-    async def _write(
-        self,
-        sid: str,
-        reason: str,
-        make: Callable[[], Snapshot | None],
-        store: SnapshotStore | None,
-        decided: trio.Event | None,
-    ) -> None:
+    def _boundary(self, session: f.Session, reason: str) -> trio.Event:
+        """Have a snapshot written of what is known by now; what is returned is set when that is over."""
         import trio  # noqa: PLC0415 - as above
 
-        if decided is not None:
-            with trio.move_on_after(_MEANWHILE):
-                await decided.wait()
-            await trio.sleep(_AFTER)
-        try:
-            snapshot = await self._me.blocking(make)
-            if snapshot is not None and store is not None:
-                save = _saving(store, snapshot)
-                async with self._disks.setdefault(store.directory, trio.Lock()):
-                    path, kept = await self._me.blocking(save)
-                if not kept:
-                    raise SnapshotError(_NOT_KEPT)
-                self._notices.tell(f.SnapshotSaved(sid, str(path), reason, snapshot.moment.timestamp()))
-        except Exception as error:  # noqa: BLE001 - whatever a disk does, the next boundary tries again
-            why = said(error)
-            log.warning("the snapshot of %s (%s) was not written: %s", sid, reason, why)
-            self._notices.tell(f.SnapshotFailed(sid, reason, why))
-        if reason in _ENDS:
-            self._ways.closed(sid)
+        known, done = self._of(session.sid), trio.Event()
+        known.named(session.host_session)
+        parent = {"parent": self._host_id(session.parent)} if session.parent else {}
+        write = self._writing.begin(known, session, reason, self._store(session), parent)
+
+        async def job() -> None:
+            try:
+                await write()
+            finally:
+                done.set()
+            if reason in _ENDS:
+                self._ways.closed(session.sid)
+
+        self._do(known, job)
+        return done
 
     async def _look(self, session: f.Session, store: SnapshotStore) -> None:
         """A conversation begins: say what is there of earlier ones."""
@@ -292,13 +271,3 @@ class _Snapshotter:
         self._notices.tell(
             f.SnapshotFound(session.sid, str(found.path), session=found.session_id, reason=found.reason, at=at)
         )
-
-
-def _saving(store: SnapshotStore, snapshot: Snapshot) -> Callable[[], tuple[Path, bool]]:
-    """What saves a snapshot, one of a compaction in the place of those before it, and says whether it is still there."""
-
-    def save() -> tuple[Path, bool]:
-        path = store.save(snapshot, instead=snapshot.reason == "compaction")
-        return path, path.exists()
-
-    return save

@@ -16,7 +16,7 @@ from typing import Any
 from attrs import define, field
 
 from .. import facts as f
-from ..compressor.outcome import outcome_of, target_of
+from ..compressor.outcome import Target, outcome_of, target_of
 from ..compressor.redact import redact
 from ..compressor.wording import excerpt, one_line
 from ..messages import Messages, Row
@@ -138,7 +138,7 @@ class Memory:
             self._called(call, called.result, called.status, at)
 
     def _called(self, call: Call, result: str, status: str, at: str) -> None:
-        target = target_of(call._replace(arguments=redact(excerpt(call.arguments, _READ))))
+        target = self._worked(call, result)
         outcome = outcome_of(redact(excerpt(result, _READ)))
         failed = outcome.failed or status not in {"", "ok"}
         entry = {
@@ -148,11 +148,16 @@ class Memory:
             "status": status or ("error" if failed else "ok"),
         }
         self.calls = [*self.calls[-MOST_ENTRIES + 1 :], {**entry, "at": at} if at else entry]
+
+    def _worked(self, call: Call, result: str) -> Target:
+        """What a call worked on, whatever came of it."""
+        target = target_of(call._replace(arguments=redact(excerpt(call.arguments, _READ))))
         if target.path:
             self._touched(target.path[:400], target.writes)
         todo = todo_in(call.name, call.arguments, result)
         if todo is not None:
             self.todo = todo
+        return target
 
     def _touched(self, path: str, writes: bool) -> None:
         writes = self.files.pop(path, False) or writes
@@ -180,12 +185,19 @@ class Memory:
             start = 0
             self._nth.clear()
             self._pending.clear()
+        made: list[tuple[Call, str]] = []
         for at_row in range(start, len(messages)):
-            self._row(messages[at_row], at)
+            self._row(messages[at_row], made)
+        for place, (call, text) in enumerate(made, MOST_ENTRIES - len(made)):
+            if place >= 0:
+                self._called(call, text, "", at)
+            else:  # it is not among those that are kept: how it ended need not be found out, which takes longest
+                self._worked(call, text)
         if not self._turns and messages:
             self.working = _open_ended(messages[-1])
 
-    def _row(self, row: Row, at: str) -> None:
+    def _row(self, row: Row, made: list[tuple[Call, str]]) -> None:
+        """Take in one row; a call that has its result now, and was not known, is among those `made`."""
         if is_summary(row) or is_foreign_summary(row):
             self._found(findings_of_summary(redact(text_of(row))))
         elif role_of(row) == "assistant":
@@ -193,7 +205,7 @@ class Memory:
         elif (id_ := call_id(row)) is not None:
             call = self._pending.pop(id_, None)
             if call is not None and f"heard {id_}" not in self._known and self._new(self._place(call)):
-                self._called(call, text_of(row), "", at)
+                made.append((call, text_of(row)))
         elif said_by_user(row):
             self._asked(row)
 

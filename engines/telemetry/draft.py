@@ -11,7 +11,9 @@ from engines.facts import SkillLoaded, SkillPruned, ToolCalled
 from .entry import Entry, Redact, shortened, tool_entry, weighed
 from .tools import ends_of
 
-__all__ = ["Draft", "call_of", "drafted", "dropped", "said"]
+__all__ = ["Draft", "call_of", "drafted", "dropped", "said", "spent"]
+
+_LONGEST = 1e9  # seconds; some thirty years
 
 
 class Draft(NamedTuple):
@@ -45,6 +47,11 @@ def call_of(fact: ToolCalled, bad: bool) -> Call:
 def said(value: Any) -> str:
     """A text as a host gives it: whatever else it is, it costs no more than its looks."""
     return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def spent(seconds: object) -> float:
+    """A span of time; none where the clock was set back meanwhile, or somebody has measured nonsense."""
+    return seconds if isinstance(seconds, (int, float)) and 0.0 <= seconds <= _LONGEST else 0.0
 
 
 def drafted(draft: Draft, redact: Redact) -> Entry:

@@ -89,6 +89,7 @@ class Telemetry:
         self._clock = clock
         self._limit = limit
         self._desks: dict[str, _Desk] = {}
+        self._serving = False
         self.ledger = Ledger(self._admit)
 
     # -- the actor ----------------------------------------------------------------------------------------------------
@@ -104,8 +105,9 @@ class Telemetry:
             vanished = self._vanished if cls in HELD else None
             me.observe(pattern, appeared=self._appeared, vanished=vanished, heard=self._appeared)
         announce(me)
+        self._serving = True
         if me.ds._runtime is None:
-            me.on_stop(lambda _parent: self.flush())
+            me.on_stop(lambda _parent: self._stopped())
         else:
             me.task(self._last_word, me)
 
@@ -116,8 +118,13 @@ class Telemetry:
         try:
             await trio.sleep_forever()
         finally:
+            self._serving = False
             with me.grace():
                 await trio.to_thread.run_sync(self.flush, _ON_STOP, abandon_on_cancel=True)
+
+    def _stopped(self) -> None:
+        self._serving = False
+        self.flush()
 
     def _appeared(self, fact: Any) -> None:
         at = self._clock()
@@ -171,9 +178,15 @@ class Telemetry:
         name = str(chosen.path)
         if name not in self._desks:
             writer = _Writer(chosen)
-            spool = Spool(writer.write, whose=_profile_of, name="telemetry-log", limit=self._limit)
+            spool = Spool(
+                writer.write, whose=_profile_of, name="telemetry-log", limit=self._limit, kept=self._expects_more
+            )
             self._desks[name] = _Desk(chosen, spool)
         return self._desks[name]
+
+    def _expects_more(self) -> bool:
+        """Whether a session goes on, of which something is still to be written."""
+        return self._serving and self.ledger.sessions() > 0
 
     # -- for whoever holds it -----------------------------------------------------------------------------------------
 

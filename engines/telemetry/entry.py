@@ -30,6 +30,7 @@ MALFORMED = "hook:malformed_payload"
 _ACTION, _DETAIL, _PAYLOAD = 200, 500, 200  # the most characters
 _SLACK = 2_000  # characters past the limit that are looked at for secrets, lest half of one is left
 _NAME = 200  # characters of a tool's or a skill's name
+_HIGHEST = 1e300  # as much as any reader of JSON can hold
 _BITS = 1_000  # of a number that JSON readers can be expected to read
 _GAP = " … "
 _TELLING = re.compile(r"(?i)key|secret|token|pass|pwd|credential|authorization|cookie|bearer")
@@ -139,7 +140,7 @@ def moment(text: Any) -> datetime | None:
 def _mapping(payload: Any) -> Mapping[Any, Any]:
     if isinstance(payload, (str, bytes)):
         try:
-            payload = json.loads(payload)
+            payload = json.loads(payload.removeprefix("\ufeff") if isinstance(payload, str) else payload)
         except (ValueError, RecursionError) as error:
             raise _NotAnEntryError from error
     if not isinstance(payload, Mapping) or not payload or not all(isinstance(name, str) for name in payload):
@@ -152,7 +153,7 @@ def _checked(told: Mapping[str, Any]) -> Entry:
     entry = dict(told)
     for name in _TEXTS:
         entry[name] = _text(name, told.get(name))
-    if not any(entry[name] for name in _TEXTS):
+    if not any(entry[name].strip() for name in _TEXTS):
         raise _NotAnEntryError  # it says nothing
     result = entry["result"] = told.get("result") or "success"
     if result not in {"success", "failure"}:
@@ -186,7 +187,7 @@ def _text(name: str, value: Any) -> str:
 def _number(value: Any, default: float) -> float:
     if value is None:
         return default
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= _HIGHEST:
         raise _NotAnEntryError
     return value
 

@@ -13,18 +13,17 @@ from typing import Any
 from dataspace import Crashed
 from engines import facts as f
 
-from .draft import Draft, call_of, said
+from .draft import Draft, call_of, said, spent
 from .tally import Tally
 from .tools import failed
 
 __all__ = ["HEARD", "HELD", "REPEATED", "Admit", "Ledger"]
 
-Admit = Callable[[f.Session], tuple[str, Any]]
-"""Given a session that begins: its profile, and where its entries go."""
+Admit = Callable[[f.Session], tuple[str, tuple[Any, ...]]]
+"""Given a session that begins: its profile, and the places where its entries go."""
 
 _RESPONSES = 50_000  # response ids that are remembered
 _QUESTIONS = 8  # questions of a session that may be open at a time, with much to spare
-_LONGEST = 1e9  # seconds; some thirty years
 _MOST = 10_000  # sessions that are open without anybody having said so, and ended ones that are remembered
 
 
@@ -81,7 +80,9 @@ class Ledger:
     def _open(self, session: f.Session, at: float) -> Tally:
         self._ended.pop(session.sid, None)
         profile, route = self._admit(session)
-        tally = self._tallies[session.sid] = self._last = Tally(session, profile, route, at)
+        tally = self._tallies[session.sid] = Tally(session, profile, route, at)
+        if route:
+            self._last = tally
         return tally
 
     def _session(self, session: f.Session, at: float) -> Iterator[Draft]:
@@ -96,7 +97,7 @@ class Ledger:
         tally = self._tallies.pop(session.sid, None)
         if tally is not None:
             _remember(self._ended, session.sid, _MOST)
-            told = {"ended": why, "lasted": round(_spent(at - tally.began), 3), **tally.sums.told()}
+            told = {"ended": why, "lasted": round(spent(at - tally.began), 3), **tally.sums.told()}
             yield _draft(tally, "session", at, told)
 
     def _process(self, fact: Any, at: float) -> Iterator[Draft]:
@@ -105,14 +106,16 @@ class Ledger:
             if fact.n <= self._crashes:
                 return
             self._crashes = fact.n
-        live = list(self._tallies.values()) or [tally for tally in [self._last] if tally is not None]
-        whose = {tally.profile: tally for tally in live}
-        for tally in whose.values():
-            if isinstance(fact, Crashed):
-                yield Draft(at, "crash", tally.profile, tally.route, (), {"actor": fact.actor, "reason": fact.reason})
-            else:
-                told = {"engine": fact.engine, "crashes": fact.crashes, "reason": fact.reason}
-                yield Draft(at, "gave-up", tally.profile, tally.route, (), told)
+        live = [tally for tally in self._tallies.values() if tally.route]
+        whose: dict[str, dict[Any, None]] = {}
+        for tally in live or [tally for tally in [self._last] if tally is not None]:
+            whose.setdefault(tally.profile, {}).update(dict.fromkeys(tally.route))
+        if isinstance(fact, Crashed):
+            kind, told = "crash", {"actor": fact.actor, "reason": fact.reason}
+        else:
+            kind, told = "gave-up", {"engine": fact.engine, "crashes": fact.crashes, "reason": fact.reason}
+        for profile, routes in whose.items():
+            yield Draft(at, kind, profile, tuple(routes), (), told)
 
     # -- one fact of a session ----------------------------------------------------------------------------------------
 
@@ -145,7 +148,7 @@ class Ledger:
 
     def _compressed(self, tally: Tally, fact: f.Compressed, at: float) -> Iterator[Draft]:
         asked = tally.asked.pop(fact.ask, at)
-        seconds = _spent(fact.seconds or at - tally.wanted.pop(fact.ask, asked))  # a loop without a clock does not say
+        seconds = spent(fact.seconds or at - tally.wanted.pop(fact.ask, asked))  # a loop without a clock does not say
         tally.sums.compactions += 1
         tally.sums.saved += fact.tokens_before - fact.tokens_after
         tally.sums.waited += seconds
@@ -153,7 +156,7 @@ class Ledger:
         yield _draft(tally, "compaction", at, {**told, "seconds": round(seconds, 3)})
 
     def _compaction_failed(self, tally: Tally, fact: f.CompactionFailed, at: float) -> Iterator[Draft]:
-        waited = _spent(at - tally.asked.pop(fact.ask, at))
+        waited = spent(at - tally.asked.pop(fact.ask, at))
         tally.sums.waited += waited
         tally.sums.failures += 1
         told = {"ask": fact.ask, "reason": fact.reason, "seconds": round(waited, 3)}
@@ -169,7 +172,7 @@ class Ledger:
         if bad:
             tally.sums.tool_failures += 1
             tally.sums.failures += 1
-            tally.sums.tool_lost += _spent(fact.seconds or 0.0)
+            tally.sums.tool_lost += spent(fact.seconds or 0.0)
         kind = "tool-failed" if bad else "tool"
         yield Draft(at, kind, tally.profile, tally.route, (fact.sid, fact.call_id or fact.tool), call_of(fact, bad))
 
@@ -209,11 +212,6 @@ def _remember(store: OrderedDict[str, None], name: str, most: int) -> None:
     store[name] = None
     if len(store) > most:
         store.popitem(last=False)
-
-
-def _spent(seconds: float) -> float:
-    """A span of time; none where the clock was set back meanwhile, or somebody has measured nonsense."""
-    return seconds if 0.0 <= seconds <= _LONGEST else 0.0
 
 
 def _draft(tally: Tally, kind: str, at: float, told: Any) -> Draft:

@@ -18,6 +18,8 @@ except ImportError:  # a system without it: writers of one process still take tu
 __all__ = ["LockedFile", "locked", "make_folder", "read_whole"]
 
 _PATIENCE = 300.0  # seconds in which a file is replaced again and again before it is given up
+_NAP = 50e-6  # seconds between two looks of somebody in haste
+_CALM = 5.0  # seconds without a replacement after which haste is of no use
 _PIECE = 65_536  # bytes that are read at once on the way back to the beginning of the last line
 _LONGEST = 4_000_000  # bytes of a line that are read in search of its beginning
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -28,22 +30,50 @@ def locked(path: Path, root: Path | None = None) -> Iterator[LockedFile]:
     """The file, made if there is none, under an exclusive lock on itself.  Waits for whoever holds it.
 
     Its folders are made, too, below `root` if that is there; nothing is made where it is not.
+    """
+    fd = _held(path, root)
+    try:
+        yield LockedFile(fd)
+    finally:
+        os.close(fd)  # lets go of the lock
 
-    A tool that rewrites the file by renaming another to its name leaves those that waited with the lock of a file
-    that is gone; so the name is looked at again under the lock.
+
+def _held(path: Path, root: Path | None) -> int:
+    """The file that has the name, open and locked.
+
+    A tool that rewrites the file by renaming another to its name leaves those that waited with the lock of a file that is
+    gone, and takes that of the new one before they are awake.  Whoever has met that waits no more for the system to wake
+    it: it looks again and again whether the file, or the one that has its name by then, is free.
     """
     end = time.monotonic() + _PATIENCE
+    haste = False
     while time.monotonic() < end:
-        fd = _opened(path, root)
+        fd, mine = _opened(path, root), False
         try:
-            if fcntl is not None:
-                fcntl.flock(fd, fcntl.LOCK_EX)
-            if _still(path, fd):
-                yield LockedFile(fd)
-                return
+            mine = _lock(path, fd, haste=haste)
+            if mine:
+                return fd
         finally:
-            os.close(fd)  # lets go of the lock; who rewrites all the time is beaten by haste only, so no pause here
+            if not mine:
+                os.close(fd)
+        haste = True
     raise OSError(f"{path} is replaced again and again, faster than it can be written to")
+
+
+def _lock(path: Path, fd: int, *, haste: bool) -> bool:
+    """Wait for the lock of an open file; False once another file has its name."""
+    calm = time.monotonic() + _CALM
+    while fcntl is not None and haste and time.monotonic() < calm:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return _still(path, fd)
+        except BlockingIOError:
+            time.sleep(_NAP)
+        if not _still(path, fd):
+            return False
+    if fcntl is not None:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+    return _still(path, fd)
 
 
 def _opened(path: Path, root: Path | None) -> int:
@@ -80,11 +110,18 @@ def read_whole(path: Path) -> bytes:
 
     A pipe that nobody writes to holds nothing, and is not waited for.
     """
-    with os.fdopen(os.open(path, os.O_RDONLY | _NO_WAIT), "rb") as file:
-        os.set_blocking(file.fileno(), True)
+    fd = os.open(path, os.O_RDONLY | _NO_WAIT)
+    try:
+        os.set_blocking(fd, True)
         if fcntl is not None:
-            fcntl.flock(file.fileno(), fcntl.LOCK_SH)  # if it is replaced now, this is what it was, and whole
-        return file.read()
+            fcntl.flock(fd, fcntl.LOCK_SH)  # if it is replaced now, this is what it was, and whole
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read()
+    except OSError as error:
+        error.filename = os.fspath(path)  # which the system does not know of an open file
+        raise
+    finally:
+        os.close(fd)
 
 
 class LockedFile:

@@ -121,7 +121,11 @@ class EpisodicLog:
         entry, given = line.entry, line.entry.get("source") or {}
         profile = line.profile or resolve_profile(self._env)
         source = {"skill": entry["skill"], "profile": profile, "run_id": run, "commit_sha": sha}
-        source |= {name: value for name, value in given.items() if value or name not in source}
+        source |= {
+            name: str(value) if name in source else value
+            for name, value in given.items()
+            if value or name not in source
+        }
         told = moment(entry.get("timestamp"))
         if told is not None and told > now + AHEAD:
             told = None  # nothing has happened then, and all that comes after it would have to be later

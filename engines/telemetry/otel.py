@@ -35,6 +35,7 @@ except ModuleNotFoundError as error:
 __all__ = ["OpenTelemetry", "to_files"]
 
 NAME = "hermes-dataspace"
+_PATIENCE = 10_000  # milliseconds that the SDK is given to export what it holds
 log = logging.getLogger(__name__)
 _Event = tuple[str, Any, float, str]
 
@@ -58,8 +59,13 @@ class OpenTelemetry:
         self._content = content
         self._spans = Spans(self._providers[0].get_tracer(NAME), self._providers[1].get_meter(NAME), content=content)
         self._spool: Spool[_Event] = Spool(
-            self._export, whose=lambda event: event[3], name="telemetry-otel", limit=limit
+            self._export,
+            whose=lambda event: event[3],
+            name="telemetry-otel",
+            limit=limit,
+            finish=self._push,
         )
+        self._pushed = True
 
     def appeared(self, fact: Any, at: float, profile: str) -> None:
         """A fact stands or a message was sent; it is queued without what is not exported."""
@@ -70,12 +76,11 @@ class OpenTelemetry:
         self._spool.put(("vanished", self._light(fact), at, ""))
 
     def flush(self, seconds: float) -> bool:
-        """Wait until all is handed to the SDK and the SDK has exported it, for at most so long."""
-        done = self._spool.flush(seconds)
-        flushed = [
-            getattr(one, "force_flush", lambda _millis: True)(max(1, int(seconds * 1000))) for one in self._providers
-        ]
-        return done and all(flushed)
+        """Wait until all is handed to the SDK and the SDK has exported it, for at most so long.
+
+        The SDK may take as long as its collector does, or raise; it is asked on the queue's thread, and waited for here.
+        """
+        return self._spool.flush(seconds) and self._pushed
 
     def statistics(self) -> SpoolStatistics:
         """How many facts came, were exported, wait and were lost."""
@@ -104,6 +109,17 @@ class OpenTelemetry:
             self._spans.appeared(fact, at, profile)
         else:
             self._spans.vanished(fact, at)
+
+    def _push(self) -> None:
+        """Have the SDK export what it holds."""
+        done = True
+        for one in self._providers:
+            try:
+                done &= bool(getattr(one, "force_flush", lambda _millis: True)(_PATIENCE))
+            except Exception as error:  # noqa: BLE001 - a reader that failed, or one of somebody's own
+                log.warning("telemetry: what the SDK holds could not be exported: %s", error)
+                done = False
+        self._pushed = done
 
 
 def to_files(directory: str | PathLike[str], *, content: bool = False) -> OpenTelemetry:

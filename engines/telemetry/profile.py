@@ -16,8 +16,9 @@ DEFAULT = "default"
 def resolve_profile(env: Mapping[str, str] | None = None, hermes_home: str | PathLike[str] | None = None) -> str:
     """The name of the profile that a session belongs to.
 
-    `env` is the environment of this process by default.  `AGENT_PROFILE` in it comes first, as it is given; then the name of a home `…/profiles/<name>`, where the home is
-    `hermes_home` or, without one, `HERMES_HOME` in `env`; else it is `default`.  Something blank counts as not given.
+    `env` is the environment of this process by default.  `AGENT_PROFILE` in it comes first, as it is given; then the
+    name of a home `…/profiles/<name>`, where the home is `hermes_home` or, without one, `HERMES_HOME` in `env`; else it
+    is `default`.  Something blank counts as not given.
     Looks at names only, not at the disk.  One process may serve several profiles, so ask at the start of each session.
     """
     env = os.environ if env is None else env
@@ -29,5 +30,5 @@ def resolve_profile(env: Mapping[str, str] | None = None, hermes_home: str | Pat
 
 def _profile_of(home: str) -> str:
     """The name of a home that lies right under `profiles`; a base home below some other `profiles` is none."""
-    path = PureWindowsPath(home) if "\\" in home else PurePosixPath(home)
+    path = PureWindowsPath(home) if "\\" in home and not home.startswith("/") else PurePosixPath(home)
     return path.name if path.parent.name == "profiles" else ""

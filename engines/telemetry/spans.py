@@ -17,7 +17,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, set_
 from engines import facts as f
 from engines.compressor.redact import redact
 
-from .draft import said
+from .draft import said, spent
 from .tools import outcome
 
 __all__ = ["Spans"]
@@ -172,7 +172,7 @@ class Spans:
                 "gen_ai.tool.call.arguments": _content(fact.args),
                 "gen_ai.tool.call.result": _content(fact.result),
             }
-        start = at - nanoseconds(fact.seconds or 0.0)
+        start = at - nanoseconds(spent(fact.seconds))
         span = self._begin(f"execute_tool {fact.tool}", fact.sid, told, start)
         status = outcome(said(fact.status), said(fact.result))
         if status != "ok":
@@ -194,12 +194,12 @@ class Spans:
         told: dict[str, Any] = {"ctx.compaction.ask": fact.ask, "gen_ai.conversation.id": fact.sid}
         span = self._compactions.pop((fact.sid, fact.ask), None)
         if span is None:  # nobody was asked that we know of
-            span = self._begin("ctx.compaction", fact.sid, told, at - nanoseconds(fact.seconds))
+            span = self._begin("ctx.compaction", fact.sid, told, at - nanoseconds(spent(fact.seconds)))
         told |= {"ctx.compaction.engine": fact.by, "ctx.compaction.tokens_before": fact.tokens_before}
         span.set_attributes({**told, "ctx.compaction.tokens_after": fact.tokens_after})
         span.end(at)
         whose = {"ctx.compaction.engine": fact.by, "gen_ai.agent.name": profile}
-        self._seconds.record(fact.seconds, whose)
+        self._seconds.record(spent(fact.seconds), whose)
         self._saved.add(max(0, fact.tokens_before - fact.tokens_after), whose)
 
     def _compaction_failed(self, fact: f.CompactionFailed, at: int, profile: str) -> None:

@@ -50,7 +50,9 @@ class Spool(Generic[T]):
 
     `lost` counts items that went, by `whose(item)`.  `handle` returns how many of the items are done, from the first on,
     and whether it has passed on what it was told of losses; the rest is tried again after a pause that doubles.
-    The thread ends when it has been idle for a while.  All methods may be called from any thread.
+    `finish` is called when all that was put in is handled and somebody waits for it in `flush`, on the same thread.
+    The thread ends when it has been idle for a while and `kept()` is false: an interpreter that ends gives no new one, so
+    whoever is still to say something then keeps it.  All methods may be called from any thread.
     """
 
     def __init__(
@@ -60,8 +62,12 @@ class Spool(Generic[T]):
         whose: Callable[[T], str],
         name: str,
         limit: int = LIMIT,
+        kept: Callable[[], bool] = lambda: False,
+        finish: Callable[[], object] | None = None,
     ) -> None:
         self._handle = handle
+        self._kept = kept
+        self._finish = finish
         self._whose = whose
         self._name = name
         self._limit = limit
@@ -73,6 +79,7 @@ class Spool(Generic[T]):
         self._queue: deque[T] = deque()
         self._lost: Counter[str] = Counter()
         self._in_hand = self._put = self._handled = self._gone = 0
+        self._asked = self._finished = 0  # how often somebody has waited, and how much of that is done
         self._lock = threading.Lock()
         self._wake = threading.Event()  # something is there
         self._hurry = threading.Event()  # somebody waits for it to be done
@@ -87,12 +94,18 @@ class Spool(Generic[T]):
             if len(self._queue) + self._in_hand > self._limit and len(self._queue) > 1:
                 self._lost[self._whose(self._queue.popleft())] += 1
                 self._gone += 1
-            if self._wake.is_set():
-                return
-            self._wake.set()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            if not self._wake.is_set():
+                self._rouse()
+
+    def _rouse(self) -> None:
+        self._wake.set()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            try:
                 self._thread.start()
+            except RuntimeError:  # the interpreter ends, or there are too many; the next item tries again
+                self._thread = None
+                self._wake.clear()
 
     def hurry(self) -> None:
         """Have what waits handled now rather than in a while; does not wait."""
@@ -103,13 +116,20 @@ class Spool(Generic[T]):
         end = monotonic() + seconds
         with self._lock:
             goal = self._put
-            if self._handled + self._gone < goal:
+            if self._finish is not None:
+                self._asked += 1
+            asked = self._asked
+            if not self._over(goal, asked):
                 self._hurry.set()  # once: where it fails, trying again and again helps nobody
-            while self._handled + self._gone < goal:
+                self._rouse()
+            while not self._over(goal, asked):
                 left = end - monotonic()
-                if left <= 0 or not self._idle.wait(left):
-                    return self._handled + self._gone >= goal
+                if self._thread is None or left <= 0 or not self._idle.wait(left):
+                    return self._over(goal, asked)
         return True
+
+    def _over(self, goal: int, asked: int) -> bool:
+        return self._handled + self._gone >= goal and self._finished >= asked
 
     def statistics(self) -> SpoolStatistics:
         """How many items came, were handled, wait and were lost."""
@@ -124,16 +144,17 @@ class Spool(Generic[T]):
             self._hurry.wait(pause or _LINGER)
             batch, lost = self._take()
             done = self._try(batch, lost)
+            self._complete()
             pause = 0.0 if done == len(batch) else min(2 * pause or _PAUSES[0], _PAUSES[1])
 
     def _awake(self) -> bool:
         """Wait for items; False when there have been none for so long that a thread is not worth keeping."""
-        if self._wake.wait(_IDLE):
-            return True
-        with self._lock:
-            if not self._wake.is_set():
-                self._thread = None
-            return self._wake.is_set()
+        while not self._wake.wait(_IDLE):
+            with self._lock:
+                if not self._wake.is_set() and not self._kept():
+                    self._thread = None
+                    return False
+        return True
 
     def _take(self) -> tuple[list[T], Counter[str]]:
         with self._lock:
@@ -166,6 +187,20 @@ class Spool(Generic[T]):
             self._idle.notify_all()
         return done + spoilt
 
+    def _complete(self) -> None:
+        """Where nothing waits any more, but somebody does: what is to be done last."""
+        with self._lock:
+            asked = self._finished if self._queue else self._asked
+        if self._finish is None or asked == self._finished:
+            return
+        try:
+            self._finish()
+        except Exception:
+            log.exception("%s: what was handled could not be finished", self._name)
+        with self._lock:
+            self._finished = asked
+            self._idle.notify_all()
+
 
 _spools: weakref.WeakSet[Spool[Any]] = weakref.WeakSet()
 
@@ -180,7 +215,8 @@ def _finish() -> None:
     """The interpreter ends: what waits is written, if that can be done soon."""
     end = monotonic() + AT_EXIT
     for spool in list(_spools):
-        spool.flush(max(0.0, end - monotonic()))
+        if spool.statistics().waiting:
+            spool.flush(max(0.0, end - monotonic()))
 
 
 atexit.register(_finish)

@@ -61,9 +61,17 @@ def arguments(args: Any) -> dict[str, Any] | None:
             return None
     if args is None:
         return {}
-    if not isinstance(args, Mapping):
-        return None
-    return {snake(str(name)): value for name, value in args.items()}
+    return _spelt(args) if isinstance(args, Mapping) else None
+
+
+def _spelt(told: Mapping[Any, Any]) -> dict[str, Any]:
+    """The same in one spelling; of a name that is there in two, what says something."""
+    made: dict[str, Any] = {}
+    for name, value in told.items():
+        name = snake(str(name))  # noqa: PLW2901 - the other spelling is of no use
+        if made.get(name) in (None, "") or value not in (None, ""):
+            made[name] = value
+    return made
 
 
 def ends_of(args: str) -> str | dict[str, Any]:
@@ -133,20 +141,29 @@ def _tells_failure(told: Any) -> bool:
 
 def is_hook(payload: Mapping[Any, Any]) -> bool:
     """Whether a payload is a hook's (it names a tool) and no entry (that would name an action)."""
-    return "action" not in payload and bool({"tool_name", "toolName", "tool-name"} & payload.keys())
+    return "action" not in payload and "tool_name" in map(snake, payload)
 
 
 def hook_call(payload: Mapping[Any, Any]) -> tuple[str, str | dict[str, Any], str, str] | None:
-    """Tool, arguments, status and result of a hook's payload, however it is spelt; None: it is none."""
-    told = {snake(str(name)): value for name, value in payload.items()}
-    tool = told.get("tool_name")
-    if not isinstance(tool, str) or not tool.strip():
-        return None
+    """Tool, arguments, status and result of a hook's payload, however it is spelt; None: it is none.
+
+    Nor is one from before the call: nothing has happened then.  What a host's hook has beside may stand under `extra`.
+    """
+    told = _spelt(payload)
+    if isinstance(told.get("extra"), Mapping):
+        told = _spelt(told["extra"]) | {name: value for name, value in told.items() if value is not None}
+    tool, event = told.get("tool_name"), snake(str(told.get("hook_event_name") or ""))
     args = told.get("tool_input", told.get("args"))
-    if args is not None and not isinstance(args, (str, dict)):
+    if not isinstance(tool, str) or not tool.strip() or event.startswith("pre_"):
         return None
-    answer = told.get("tool_response", told.get("tool_result", told.get("result", "")))
-    if not isinstance(answer, (str, Mapping, list, type(None))):
+    if args is not None and not isinstance(args, (str, Mapping)):
         return None
-    result = answer if isinstance(answer, str) else "" if answer is None else json.dumps(answer, default=str)
-    return tool, args or "", str(told.get("status") or ""), result
+    answers = (told.get(name) for name in ("tool_response", "tool_result", "result", "error_message", "error"))
+    answer = next((one for one in answers if one not in (None, "")), "")
+    if not isinstance(answer, (str, Mapping, list)):
+        return None
+    result = answer if isinstance(answer, str) else json.dumps(answer, default=str)
+    status = str(told.get("status") or "")
+    if status.lower() in _FINE and (event.endswith("_failure") or _tells_failure(told)):
+        status = "error"
+    return tool, args if isinstance(args, str) else dict(args or {}), status, result

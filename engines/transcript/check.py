@@ -16,7 +16,7 @@ from ..messages import Messages, NotJSONError, Row
 from .groups import open_calls, torn
 from .marks import current_user, merged_summary
 from .rows import ROLES, SYSTEM_ROLES, call_id, call_ids, role_of
-from .tokens import estimate_tokens
+from .tokens import at_most, estimate_tokens
 
 __all__ = ["Changed", "Code", "Problem", "Report", "check", "check_against", "collides", "neighbours", "system_rows"]
 
@@ -146,27 +146,24 @@ def _smaller(rows: Messages, before: Messages, changed: Changed) -> bool:
     """Whether `rows` take fewer tokens; rows that are in both need not be estimated for that."""
     if len(rows) - len(changed.put) != len(before) - len(changed.gone):  # a row stands in one of them twice
         return estimate_tokens(rows) < estimate_tokens(before)
-    put = estimate_tokens(changed.put)
+    put = sum([at_most(row) for row in changed.put])
     least = sum([len(text) for row in changed.gone if type(text := row.get("content")) is str]) // 4
-    return put < least or put < estimate_tokens(changed.gone)
+    return put < least or estimate_tokens(changed.put) < estimate_tokens(changed.gone)
 
 
 def _alternation(rows: Messages, before: Messages) -> Iterator[Problem]:
+    spoken = [(at, role) for at, row in enumerate(rows) if (role := row.get("role")) not in SYSTEM_ROLES]
+    if spoken and spoken[0][1] != "user":
+        first = next((role_of(row) for row in before if role_of(row) not in SYSTEM_ROLES), "user")
+        if first == "user":
+            at = spoken[0][0]
+            yield Problem("first_role", at, f"the conversation begins with a message of role {role_of(rows[at])!r}")
     known: frozenset[Pair] | None = None
-    last, said = None, ""
-    for at, row in enumerate(rows):
-        role = row.get("role")
-        if role in SYSTEM_ROLES:
-            continue
-        if last is None and role != "user":
-            first = next((role_of(row) for row in before if role_of(row) not in SYSTEM_ROLES), "user")
-            if first == "user":
-                yield Problem("first_role", at, f"the conversation begins with a message of role {role_of(row)!r}")
-        if role == said and last is not None and collides(last, row):
+    for (last, said), (at, role) in pairwise(spoken):
+        if role == said and collides(rows[last], rows[at]):
             known = neighbours(before) if known is None else known
-            if collides(last, row, known):
-                yield Problem("alternation", at, f"a second {role_of(row)} message in a row")
-        last, said = row, role_of(row)
+            if collides(rows[last], rows[at], known):
+                yield Problem("alternation", at, f"a second {role_of(rows[at])} message in a row")
 
 
 def _current_user(rows: Messages, before: Messages, now: int, was: int) -> Iterator[Problem]:

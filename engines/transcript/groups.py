@@ -17,6 +17,7 @@ from .rows import call_id, call_ids
 
 __all__ = ["Group", "groups", "open_calls", "torn"]
 
+_ANSWERS = ("tool", "function")  # a tuple: a role may be anything
 Cut = tuple[int, int, bool, tuple[str, ...]]
 
 
@@ -47,7 +48,8 @@ def torn(messages: Iterable[Mapping[str, Any]]) -> list[tuple[int, tuple[str, ..
     found: list[tuple[int, tuple[str, ...]]] = []
     start, wanted = 0, list[str]()  # the latest row with calls, and which of them have no result yet
     for at, row in enumerate(messages):
-        answered = call_id(row)
+        role = row.get("role")
+        answered = call_id(row) if role in _ANSWERS else None
         if answered is not None and answered in wanted:
             wanted.remove(answered)
             continue
@@ -56,7 +58,7 @@ def torn(messages: Iterable[Mapping[str, Any]]) -> list[tuple[int, tuple[str, ..
             wanted = []
         if answered is not None:
             found.append((at, ()))
-        elif row.get("role") == "assistant":
+        elif role == "assistant":
             start, wanted = at, list(call_ids(row))
     return found
 

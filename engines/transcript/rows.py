@@ -89,11 +89,13 @@ def call_ids(row: Mapping[str, Any]) -> tuple[str, ...]:
     if row.get("role") != "assistant":
         return ()
     calls = row.get("tool_calls")
-    found = (
-        tuple([_text(call.get("id")) for call in calls if isinstance(call, _OBJECT)])
-        if calls and isinstance(calls, (list, tuple))
-        else ()
-    )
+    found: tuple[str, ...] = ()
+    if calls and isinstance(calls, (list, tuple)):
+        if len(calls) == 1 and isinstance(calls[0], dict):  # nearly all are such
+            only = calls[0].get("id")
+            found = (only if type(only) is str else _text(only),)
+        else:
+            found = tuple([_text(call.get("id")) for call in calls if isinstance(call, _OBJECT)])
     legacy = row.get("function_call")
     if legacy is not None and isinstance(legacy, _OBJECT):
         return (*found, f"function:{_call({'function': legacy}).name}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -94,6 +95,78 @@ def killed(stage: Stage, url: str) -> Seen:
     rows = [*first["rows"], *history(30)]
     turn(agent, "Now stamp the letters.", rows)
     return {"survived": True}
+
+
+@act
+def cut(stage: Stage, url: str) -> Seen:
+    """The same task, but this process kills itself at the very moment at which `compress` returns to the host."""
+    agent = stage.agent(url, session="task-cut")
+    first = turn(agent, "Weigh the letters, please.")
+    engine = type(agent.context_compressor)
+    real = engine.compress
+
+    def compress(self: Any, messages: Any, *args: Any, **told: Any) -> Any:
+        done = real(self, messages, *args, **told)
+        if done is not messages:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+
+    engine.compress = compress
+    turn(agent, "Now stamp the letters.", [*first["rows"], *history(30)])
+    return {"survived": True}
+
+
+@act
+def stalled_disk(stage: Stage, url: str) -> Seen:
+    """A disk that does not answer while the host compacts: it is not waited for long, and an interrupt not at all."""
+    from bridges.hermes.runtime import running
+    from engines import facts as f
+    from engines.snapshotter import SnapshotStore, actor
+
+    began, free = threading.Event(), threading.Event()
+    real = SnapshotStore.save
+
+    def save(self: SnapshotStore, *args: Any, **more: Any) -> Any:
+        began.set()
+        assert free.wait(60)
+        return real(self, *args, **more)
+
+    def interrupt() -> None:
+        assert began.wait(60)
+        signal.raise_signal(signal.SIGINT)
+
+    SnapshotStore.save = save  # type: ignore[method-assign]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    agent = stage.agent(url, session="stalled")
+    engine, rows, seen = agent.context_compressor, history(30), Seen()
+    actor._PATIENCE = 3_600  # the loop's own bound is what counts
+    done = engine.compress(rows, current_tokens=60_000)  # it returns, although nobody lets the disk go
+    seen["smaller"] = len(done) < len(rows)
+    runtime = running()
+    assert runtime is not None
+    seen["answers"] = runtime.ask(lambda desk: len(desk.me.facts(f.Session)), seconds=20)
+    seen["began"], seen["files"] = began.is_set(), listed(stage)
+    free.set()
+    engine.awaiting_real_usage_after_compression = True
+    seen["late"] = waited(stage, "stalled compaction")
+    began.clear()
+    free.clear()
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        stage.agent(url, session="hasty").context_compressor.compress(rows, current_tokens=60_000)
+    except KeyboardInterrupt:
+        seen["interrupted"] = True
+    free.set()
+    return seen
+
+
+def waited(stage: Stage, wanted: str) -> bool:
+    """Whether a snapshot comes to be there."""
+    for _ in range(600):
+        if wanted in listed(stage):
+            return True
+        threading.Event().wait(0.05)
+    return False
 
 
 @act

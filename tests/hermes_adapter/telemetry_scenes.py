@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bridges.hermes.telemetry_end import settle
+from bridges.hermes.ends import settle
 from engines import facts as f
 from tests.hermes_adapter import scenes
 from tests.hermes_adapter.model import Call, Model, Say
