@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from functools import partial
@@ -41,6 +43,46 @@ def test_what_was_prepared_is_used_once() -> None:
     first, second = exchange.rows(BEFORE), exchange.rows(BEFORE)
     assert first == second == BEFORE.thaw()
     assert not any(one is other for one, other in zip(first, second, strict=True))
+
+
+def test_who_changes_nothing_works_on_the_host_s_own_rows() -> None:
+    """They are lent to it, in a list of its own; anybody else, and odd rows, are given copies."""
+    rows = BEFORE.thaw()
+    for lends, given, own in ((True, rows, True), (False, rows, False), (True, None, False)):
+        exchange = Exchange(lends=lends)
+        exchange.prepare(BEFORE, given)
+        worked_on = exchange.rows(BEFORE)
+        assert worked_on == rows
+        assert worked_on is not rows
+        assert own == all(one is other for one, other in zip(worked_on, rows, strict=True))
+    exchange = Exchange(lends=True)
+    odd = [OrderedDict(row) for row in rows]
+    exchange.prepare(BEFORE, odd)
+    assert {dict} == set(map(type, exchange.rows(BEFORE)))
+
+
+def test_what_is_lent_is_not_handed_back() -> None:
+    """A row of the host's own that an answer holds is copied: what the host is given is nobody's but its own."""
+    exchange, rows = Exchange(lends=True), SHORT.thaw()
+    exchange.prepare(SHORT, rows)
+    done = exchange.thaw(exchange.freeze(exchange.rows(SHORT), SHORT))
+    assert done == rows
+    assert done[0] is not rows[0]
+
+
+def test_kept_values_are_not_looked_into() -> None:
+    """What is still the object that a row was frozen from needs no comparison; another one does."""
+    calls = [{"id": "c", "function": {"name": "read", "arguments": "{}"}}]
+    rows = [{"role": "assistant", "content": "", "tool_calls": calls, "_db_persisted": True} for _ in range(3)]
+    before = Messages.of(rows)
+    exchange = Exchange(lends=True)
+    exchange.prepare(before, rows)
+    done = [{key: row[key] for key in ("role", "content", "tool_calls")} for row in exchange.rows(before)]
+    done[1] = {**done[1], "tool_calls": copy.deepcopy(calls)}
+    done[2] = {**done[2], "tool_calls": []}
+    answer, bare = exchange.freeze(done, before), exchange.bare(before)
+    assert [True, True, False] == [one is other for one, other in zip(answer, bare, strict=True)]
+    assert answer == done
 
 
 def test_kept_rows_are_those_without_marks() -> None:

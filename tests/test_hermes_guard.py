@@ -82,6 +82,45 @@ def test_missing_results_are_stubbed() -> None:
     assert ["a", "b"] == [row["tool_call_id"] for row in done if row["role"] == "tool"]
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"role": "assistant", "content": 5},
+        {"role": "user", "content": {"text": "x"}},
+        {"role": "assistant", "content": ["x", None]},
+        {"role": "assistant", "content": [{"type": 7, "text": "x"}]},
+        {"role": "assistant", "content": "x", "tool_calls": 5},
+        {"role": "assistant", "content": "x", "tool_calls": {"id": "q"}},
+        {"role": "assistant", "content": "x", "tool_calls": [5]},
+        {"role": "assistant", "content": "x", "tool_calls": [{"id": "q"}]},
+        {"role": "assistant", "content": "x", "tool_calls": [{"id": ["q"], "function": {"name": "read"}}]},
+        {"role": "assistant", "content": "x", "tool_calls": [{"id": None, "function": {"name": "read"}}]},
+        {"role": "assistant", "content": "x", "tool_calls": [{"id": "q", "call_id": [], "function": {"name": "read"}}]},
+        {"role": "assistant", "content": "x", "tool_calls": [{"id": "q", "function": {"name": None}}]},
+        {"role": "tool", "tool_call_id": ["a"], "content": "x"},
+    ],
+)
+def test_a_row_that_is_none_of_a_chat_is_refused(row: dict[str, Any]) -> None:
+    """The host walks through the calls of every row, and a provider refuses the whole request: neither would go on."""
+    answer = [user("First."), row, user("Now this.")]
+    assert refused(answer)
+    assert strictly(Messages.of(answer), Messages.of(BEFORE)).messages is None
+    assert answer == record(Messages.of(answer), Messages.of(BEFORE)).messages
+
+
+def test_what_the_host_has_itself_is_not_charged() -> None:
+    """A row that was so before, and one that was made of it; and what is unusual, and known to providers."""
+    odd = {"role": "assistant", "content": {"text": "x"}}
+    before = [user("First."), odd, user("More."), said("Yes."), *BEFORE[1:]]
+    mended([user("First."), odd, user("Now this.")], before)
+    mended([user("First."), {**odd, "content": {"text": "y"}}, user("Now this.")], before)
+    blocks = [{"type": "text", "text": "So."}, "and so"]
+    calls = [{"id": None, "call_id": "z", "function": {"name": "read"}}]
+    mended([user("First."), {"role": "assistant", "content": blocks}, user("Now this.")])
+    answer = [user("First."), {"role": "assistant", "tool_calls": calls}, user("Now this.")]
+    assert repair(Messages.of(answer), Messages.of(BEFORE)).messages is not None
+
+
 def test_an_unknown_role_is_dropped() -> None:
     """No provider would take it."""
     assert [user("Now this.")] == mended([{"role": "wizard", "content": "?"}, user("Now this.")])

@@ -673,8 +673,10 @@ def test_a_file_that_is_replaced_for_ever_is_given_up(path: Path, monkeypatch: p
 
 
 def test_a_system_without_locks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads of one process still take turns; reading works."""
+    """Nor with the calls that such a system lacks: threads of one process still take turns; reading works."""
     monkeypatch.setattr("engines.telemetry.locked.fcntl", None)
+    for name in ("pread", "set_blocking"):
+        monkeypatch.delattr(os, name)
     log = EpisodicLog(path)
     threads = [threading.Thread(target=lambda: [log.append({"action": "a"}) for _ in range(20)]) for _ in range(5)]
     for thread in threads:
@@ -754,6 +756,43 @@ def written_by(
             burner.wait()
     assert int(rounds) > 3
     return lines(path)
+
+
+FORKED = """
+import os, sys, threading
+from datetime import UTC, datetime
+from engines.telemetry import EpisodicLog
+lead, inside, go = os.getpid(), threading.Event(), threading.Event()
+
+def clock():
+    if os.getpid() == lead:
+        inside.set()
+        assert go.wait(30)
+    return datetime.now(UTC)
+
+log = EpisodicLog(sys.argv[1], clock=clock)
+thread = threading.Thread(target=log.append, args=({"action": "first"},))
+thread.start()
+assert inside.wait(30)  # it has the lock now
+ours, theirs = os.pipe()
+child = os.fork()
+if child == 0:
+    os.read(ours, 1)
+    log.append({"action": "child"})
+    os._exit(0)
+go.set()
+thread.join()
+log.append({"action": "second"})
+os.write(theirs, b"x")
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_process_that_forks_in_the_midst_of_writing_holds_nobody_up(path: Path) -> None:
+    """The child has the open file and a copy of the lock of its parent's thread; both write on all the same."""
+    env = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
+    subprocess.run([sys.executable, "-c", FORKED, str(path)], check=True, timeout=60, env=env)
+    assert ["first", "second", "child"] == [entry["action"] for entry in lines(path)]
 
 
 @pytest.mark.parametrize("way", ["truncate", "rename"])

@@ -130,7 +130,7 @@ class Compressions(Verdicts):
         try:
             runtime.at_once(lambda desk: desk.open(cell, waiter, event))
             if hosted is not None:
-                hosted.exchange.prepare(frozen)  # while the other thread wakes up
+                hosted.exchange.prepare(frozen, messages if self.strange is None else None)
             return self._wait(waiter, runtime)
         except BaseException:
             # An interrupt of this thread: nobody waits any more, and nothing of it remains.

@@ -35,7 +35,9 @@ class Desk(Loop):
     def __init__(self, me: Facet) -> None:
         super().__init__(me, Policy(owned=False), clock=time.monotonic)
         self._cells: dict[str, Cell] = {}
-        self._fresh: set[str] = set()  # conversations whose engines do not serve yet: those that are to are taken for it
+        self._fresh: set[str] = (
+            set()
+        )  # conversations whose engines do not serve yet: those that are to are taken for it
         self.plugs = Plugs(me)
         self._heard: dict[Serving, Serving] = {}  # what serves one conversation only, though it says for all
         self.crew = Crew(me)

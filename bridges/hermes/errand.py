@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import trio
+
 from dataspace import Facet, where
 from engines.facts import Answered, Asked, Serving, Working
 from engines.messages import Messages
@@ -79,7 +80,7 @@ def _answer(me: Facet, asked: Asked, unwrap: Callable[[], Messages | None]) -> t
     """What the work has brought, or what it has ended with."""
     try:
         return Answered(asked.sid, asked.ask, asked.n, me.name, messages=unwrap()), None
-    except BaseException as error:  # whatever ended the work, it is the answer to the question
+    except BaseException as error:  # noqa: BLE001 - whatever ended the work, it is the answer to the question
         text = str(error)
         said = type(error).__name__ + (f": {text}" if text else "")
         return Answered(asked.sid, asked.ask, asked.n, me.name, error=said), error

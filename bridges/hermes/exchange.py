@@ -20,7 +20,11 @@ Rows = list[dict[str, Any]]
 
 
 class Exchange:
-    """The latest call of one engine.  `lends`: its dicts may be handed on, for it keeps none of them.
+    """The latest call of one engine.
+
+    `lends`: the engine copies each row before it changes anything in it, and keeps none, as the host relies on when it
+    calls that engine itself.  So the host's own rows are lent to it, and what it makes may be handed on.  Any other
+    engine has dicts and lists of its own, and so has the host after it.
 
     The host's thread prepares and takes, the engine's works, the loop's judges; each value is set as a whole.
     """
@@ -28,17 +32,26 @@ class Exchange:
     def __init__(self, *, lends: bool) -> None:
         self._lends = lends
         self._ready: tuple[Messages, Rows] | None = None  # a list, and dicts for the engine to work on
+        self._lent: tuple[Messages, Rows] | None = None  # a list, and the host's own rows that it was frozen from
         self._bare: tuple[Messages, Messages] | None = None  # a list, and the same without marks
         self._given: tuple[Messages, Rows] | None = None  # an answer, and the engine's own list
         self._judged: tuple[Messages, Messages, Verdict] | None = None  # an answer, to what, and what it is worth
         self._accept: Accept | None = None
 
-    def prepare(self, messages: Messages) -> None:
-        """Thaw what the engine is about to be asked: whoever has just frozen it is quickest, and has to wait anyway."""
-        self._ready = (messages, messages.thaw())
+    def prepare(self, messages: Messages, rows: Rows | None = None) -> None:
+        """Have something for the engine to work on when it is asked about `messages`, frozen from `rows` of the host.
+
+        Whoever has just frozen it is quickest to thaw it, and has to wait anyway.
+        """
+        if self._lends and rows is not None and set(map(type, rows)) <= {dict}:
+            self._lent = (messages, [*rows])
+            self._ready = (messages, [*rows])
+        else:
+            self._lent = None
+            self._ready = (messages, messages.thaw())
 
     def rows(self, messages: Messages) -> Rows:
-        """Dicts of its own for the engine."""
+        """What the engine may work on."""
         ready, self._ready = self._ready, None
         return ready[1] if ready is not None and ready[0] is messages else messages.thaw()
 
@@ -51,7 +64,9 @@ class Exchange:
 
     def freeze(self, done: Rows, before: Messages) -> Messages:
         """The engine's answer to `before`; raises `NotJSONError`."""
-        answer = Messages.of(done, like=self.bare(before))
+        lent = self._lent
+        rows = lent[1] if lent is not None and lent[0] is before else None
+        answer = Messages.of(done, like=self.bare(before), made_of=rows)
         self._given = (answer, done) if self._lends and type(done) is list else None
         return answer
 
@@ -75,18 +90,21 @@ class Exchange:
 
     def thaw(self, messages: Messages) -> Rows:
         """Fresh dicts and lists for the host; what the engine has made itself is given away once."""
-        given = self._given
+        given, lent = self._given, self._lent
         self.forget()
         if given is None:
             return messages.thaw()
         answer, done = given
-        if len(set(map(id, done))) < len(done) or set(map(type, done)) - {dict}:
+        made = set(map(id, done))
+        if len(made) < len(done) or set(map(type, done)) - {dict}:
             return messages.thaw()  # something is in it twice and would be the same to the host, or is no plain dict
+        if lent is not None and not made.isdisjoint(map(id, lent[1])):
+            return messages.thaw()  # a row of the host's own
         if messages is answer:
             return done
-        own: dict[int, dict[str, Any] | None] = {id(row): made for row, made in zip(answer, done, strict=True)}
+        own: dict[int, dict[str, Any] | None] = {id(row): its for row, its in zip(answer, done, strict=True)}
         return [own.pop(id(row), None) or thaw(row) for row in messages]
 
     def forget(self) -> None:
         """Nobody will come for it any more."""
-        self._ready = self._bare = self._given = self._judged = None
+        self._ready = self._lent = self._bare = self._given = self._judged = None

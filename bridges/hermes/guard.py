@@ -28,7 +28,7 @@ from engines.transcript import (
     text_of,
 )
 
-from .shape import shaped
+from .shape import unreadable
 from .summed import new_summaries, put_in, useless
 from .wording import Wording
 
@@ -58,9 +58,8 @@ def judge(
         before = unmarked(before) if bare is None else bare(before)
         answer, summary = unmarked(answer), wrote()
         changed = Changed.between(answer, before)
-        answer, odd = shaped(answer, changed.put, changed.gone)
-        if odd:
-            changed = Changed.between(answer, before)
+        if odd := unreadable(changed.put, changed.gone):
+            return Verdict(None, odd)
         new = new_summaries(changed.put, before, wording)
         whole = answer if new or summary is None else put_in(answer, wording, summary)
         if whole is None:
@@ -68,7 +67,7 @@ def judge(
         mended = _sent_as_said(whole, before)
         changed = changed if mended is answer else Changed.between(mended, before)
         found = _problems(mended, before, changed)
-        mended_of = "; ".join(map(str, (*odd, *found)[:3]))
+        mended_of = "; ".join(map(str, found[:3]))
         if found:
             mended = _sent_as_said(mend(mended, before, wording), before)
             if not _used(whole, mended):
@@ -76,7 +75,7 @@ def judge(
             changed = Changed.between(mended, before)
             found = _problems(mended, before, changed)
         if found:
-            return Verdict(None, "; ".join(map(str, (*odd, *found)[:3])))
+            return Verdict(None, "; ".join(map(str, found[:3])))
         if mended is not answer:
             new = new_summaries(changed.put, before, wording)
         why = useless(new, mended, changed, wording, quotes=fell_back())
@@ -99,8 +98,8 @@ def strictly(answer: Messages, before: Messages) -> Verdict:
     """Judge an answer of ours: nothing is mended, and the host's marks are nobody's business."""
     answer, before = unmarked(answer), unmarked(before)
     changed = Changed.between(answer, before)
-    _rest, odd = shaped(answer, changed.put, changed.gone)
-    return Verdict(None, odd[0]) if odd else strict(answer, before)
+    odd = unreadable(changed.put, changed.gone)
+    return Verdict(None, odd) if odd else strict(answer, before)
 
 
 def _record(answer: Messages, _before: Messages) -> Verdict:

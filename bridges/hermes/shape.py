@@ -1,7 +1,8 @@
 """Rows that the host itself cannot read.
 
 The host walks through the calls of every message before each request, and a provider refuses a whole request for one
-content of a kind it does not know.  So a row that is none of a chat's ends this turn and every later one.
+content of a kind it does not know.  So a row that is none of a chat's ends this turn and every later one.  Such a row
+cannot be left out either: it may be the summary of all that is gone.
 """
 
 from __future__ import annotations
@@ -9,23 +10,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from engines.messages import Messages, Row
+from engines.messages import Row
 
-__all__ = ["misshapen", "shaped"]
+__all__ = ["misshapen", "unreadable"]
 
 
-def shaped(rows: Messages, put: Sequence[Row], gone: Sequence[Row]) -> tuple[Messages, tuple[str, ...]]:
-    """The list without those of the rows in `put` that are misshapen, and what is wrong with them.
+def unreadable(put: Sequence[Row], gone: Sequence[Row]) -> str:
+    """What is wrong with the shape of rows that were put in; empty where nothing is.
 
     What was wrong with a row in `gone` already is not charged to whoever has changed that row: the host lives with it.
     """
-    wrong = {id(row): why for row in put if (why := misshapen(row))}
-    if wrong:
-        known = set(map(misshapen, gone))
-        wrong = {row: why for row, why in wrong.items() if why not in known}
+    wrong = [why for row in put if (why := misshapen(row))]
     if not wrong:
-        return rows, ()
-    return Messages.of([row for row in rows if id(row) not in wrong]), tuple(dict.fromkeys(wrong.values()))
+        return ""
+    known = set(map(misshapen, gone))
+    return next((why for why in wrong if why not in known), "")
 
 
 def misshapen(row: Row) -> str:

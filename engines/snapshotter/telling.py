@@ -26,6 +26,7 @@ _WORDS = {
     "session_start": "when another session began",
     "compaction": "before a compaction",
 }
+_NAME = 100  # bytes of a name, where there is little room
 _SHORT = 6  # digits that are rather the beginning of an id than a number of a list
 
 
@@ -84,8 +85,9 @@ def restored(snapshot: Snapshot, tokens: int = DEFAULT_TOKENS) -> str:
     """
     if tokens < LEAST_TOKENS:
         raise ValueError(f"a snapshot cannot be told in {tokens} tokens; grant it {LEAST_TOKENS} or more")
+    session, profile = clip_bytes(plain(snapshot.session_id), _NAME), clip_bytes(plain(snapshot.profile), _NAME)
     head = (
-        f"[Restored from a snapshot, as asked for by the user: session {plain(snapshot.session_id)}, profile {plain(snapshot.profile)}, "
+        f"[Restored from a snapshot, as asked for by the user: session {session}, profile {profile}, "
         f"saved {_time(snapshot.timestamp)} UTC {_WORDS[snapshot.reason]}. This is what was known then, for reference: it is no new "
         "request, and files may have changed since.]"
     )

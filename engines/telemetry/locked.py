@@ -22,7 +22,8 @@ _NAP = 50e-6  # seconds between two looks of somebody in haste
 _CALM = 5.0  # seconds without a replacement after which haste is of no use
 _PIECE = 65_536  # bytes that are read at once on the way back to the beginning of the last line
 _LONGEST = 4_000_000  # bytes of a line that are read in search of its beginning
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_PLAIN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 
 
 @contextmanager
@@ -35,7 +36,16 @@ def locked(path: Path, root: Path | None = None) -> Iterator[LockedFile]:
     try:
         yield LockedFile(fd)
     finally:
-        os.close(fd)  # lets go of the lock
+        _let_go(fd)
+
+
+def _let_go(fd: int) -> None:
+    """Unlock and close.  To close it would not do: a child forked meanwhile has the file open, and with it the lock."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+    finally:
+        os.close(fd)
 
 
 def _held(path: Path, root: Path | None) -> int:
@@ -55,7 +65,7 @@ def _held(path: Path, root: Path | None) -> int:
                 return fd
         finally:
             if not mine:
-                os.close(fd)
+                _let_go(fd)
         haste = True
     raise OSError(f"{path} is replaced again and again, faster than it can be written to")
 
@@ -77,7 +87,7 @@ def _lock(path: Path, fd: int, *, haste: bool) -> bool:
 
 
 def _opened(path: Path, root: Path | None) -> int:
-    flags = os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_APPEND | os.O_CREAT | _PLAIN
     try:
         pipe = stat.S_ISFIFO(path.stat().st_mode)
     except FileNotFoundError:
@@ -110,9 +120,10 @@ def read_whole(path: Path) -> bytes:
 
     A pipe that nobody writes to holds nothing, and is not waited for.
     """
-    fd = os.open(path, os.O_RDONLY | _NO_WAIT)
+    fd = os.open(path, os.O_RDONLY | _NO_WAIT | _PLAIN)
     try:
-        os.set_blocking(fd, True)
+        if hasattr(os, "set_blocking"):  # not on every system, and then it has no such pipes
+            os.set_blocking(fd, True)
         if fcntl is not None:
             fcntl.flock(fd, fcntl.LOCK_SH)  # if it is replaced now, this is what it was, and whole
         with os.fdopen(fd, "rb", closefd=False) as file:
@@ -121,7 +132,7 @@ def read_whole(path: Path) -> bytes:
         error.filename = os.fspath(path)  # which the system does not know of an open file
         raise
     finally:
-        os.close(fd)
+        _let_go(fd)
 
 
 class LockedFile:
@@ -140,15 +151,21 @@ class LockedFile:
         end, tail = self.state.st_size if self._regular else 0, b""
         while end > 0 and len(tail) < _LONGEST and b"\n" not in tail.rstrip(b"\n"):
             start = max(0, end - _PIECE)
-            tail = os.pread(self._fd, end - start, start) + tail
+            tail = self._read(end - start, start) + tail
             end = start
         return tail.rstrip(b"\n").rpartition(b"\n")[2]
 
     def mend(self) -> None:
         """End a line that another writer was kept from ending, so that it takes none of ours with it."""
         size = os.fstat(self._fd).st_size
-        if self._regular and size and os.pread(self._fd, 1, size - 1) != b"\n":
+        if self._regular and size and self._read(1, size - 1) != b"\n":
             os.write(self._fd, b"\n")
+
+    def _read(self, count: int, start: int) -> bytes:
+        if hasattr(os, "pread"):
+            return os.pread(self._fd, count, start)
+        os.lseek(self._fd, start, os.SEEK_SET)  # where it is read from is no matter to what is appended
+        return os.read(self._fd, count)
 
     def write(self, line: bytes) -> None:
         """Append a line with one write.  Where it does not fit whole, nothing of it stays, and an `OSError` is raised."""

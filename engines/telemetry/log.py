@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from os import PathLike
 from threading import Lock
 from typing import Any
+from weakref import WeakSet
 
 from attrs import frozen
 
@@ -66,6 +67,7 @@ class EpisodicLog:
         self._stamps = Stamps()
         self._left: tuple[int, int, int] | None = None  # the file as we left it: device, inode, size
         self._commit = Commit(self.path)
+        _logs.add(self)
 
     def append(self, entry: Any) -> Entry:
         """Append one entry and return it as it was written.
@@ -131,3 +133,16 @@ class EpisodicLog:
             told = None  # nothing has happened then, and all that comes after it would have to be later
         at = line.at or told or now
         return {"timestamp": "", **entry} | {"timestamp": self._stamps.next(at), "source": source}
+
+
+_logs: WeakSet[EpisodicLog] = WeakSet()
+
+
+def _forget() -> None:
+    """In a forked child nobody is writing, whoever was in the parent."""
+    for log in list(_logs):
+        log._lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
