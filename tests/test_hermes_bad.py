@@ -20,7 +20,7 @@ TURNS = 10
 
 AT_ONCE = [
     *("Raises", "RaisesDifferently", "Unspeakable", "Rubbish", "Text", "Nothing", "Empty", "Mutates", "Exits", "Huge"),
-    *("Liar", "RaisesEverywhere"),
+    *("Liar", "RaisesEverywhere", "Generates", "Misshapen"),
 ]
 """They come back at once, with something that cannot be used."""
 NEVER = ["Sleeps", "Locks", "DeadThread", "Endless"]
@@ -59,6 +59,7 @@ GROUPS = [
         [f"Hangs_{name}" for name in names]
         for names in (HANGS[:6], HANGS[6:], [*HANGS_LATER, "on_session_end", "making"])
     ),
+    ["Exits_making"],
 ]
 """Those that share a process, each through its ten turns: some ten seconds for all of a group."""
 
@@ -169,6 +170,14 @@ def test_an_engine_that_is_never_made(played: Played) -> None:
     assert ["could not be made within", "builtin stands in"] == [
         words for words in ("could not be made within", "builtin stands in") if words in str(seen["log"])
     ]
+
+
+def test_an_engine_that_exits_when_it_is_made(played: Played) -> None:
+    """So does the program, if nobody stops it: the agent starts with the host's own compressor instead."""
+    seen = played.of("Exits_making")
+    assert [] == seen["warnings"]
+    assert "cannot be made: SystemExit: 3" in str(seen["log"])
+    assert "builtin stands in" in str(seen["log"])
 
 
 @pytest.mark.parametrize("group", range(len(GROUPS)))

@@ -308,6 +308,30 @@ def test_an_interrupt_gets_through(engines: Engines) -> None:
     assert 3 == len(engine.compress(rows))
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_comes_after_the_end_of_its_conversation_is_nobodys(
+    engines: Engines, caplog: pytest.LogCaptureFixture, fails: bool
+) -> None:
+    """/new while an engine works: the call ends with the host's own list, and the log has only what the engine raises."""
+    engine = engines.started(FAKE)
+    crossed(engine)
+    rows = large()
+
+    def begins_anew(_self: Fake, messages: Any, _told: Any) -> Any:
+        engine.on_session_reset()
+        waits(lambda: not facts(f.Serving, sid=sid))
+        return [][0] if fails else messages[-1:]
+
+    sid = engine.seat.cell.sid
+    Fake.plan = begins_anew
+    assert rows is engine.compress(rows)
+    waits(lambda: not engine.seat.hosted[FAKE].stuck)
+    assert [] == facts(f.Working)
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(told) == fails
+    assert not [text for text in told if "was not taken" in text]
+
+
 def test_an_engine_that_hangs_is_left_behind(engines: Engines) -> None:
     """Past its deadline the next is asked; until its call returns, cheap calls do not touch it and it is not asked."""
     engine = engines.started(FAKE, "compressor", deadline=0.05)

@@ -444,8 +444,11 @@ def test_what_is_no_list_is_a_failure(engines: Engines, answer: Any) -> None:
     assert "instead of a list of messages" in engine._last_summary_error
 
 
-def test_called_directly_it_is_bounded_too(engines: Engines, gate: threading.Event) -> None:
-    """Messages that are no JSON go around the dataspace, and the deadline counts there too."""
+def test_called_directly_it_is_bounded_too(
+    engines: Engines, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no dataspace the deadline counts too, also for messages that are no JSON."""
+    monkeypatch.setattr(place, "current_runtime", lambda: None)
     engine = engines.started(FAKE, deadline=MOMENT)
     Fake.plan = lambda _self, messages, _told: gate.wait() and messages[-1:]
     rows = [*conversation(), {"role": "user", "content": object()}]

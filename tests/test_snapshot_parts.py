@@ -676,6 +676,39 @@ def test_lists_shown_in_any_way(steps: list[str], random: Any) -> None:
     assert Read.read(json.loads(render(taken(memory)))).tool_calls == memory.calls[-len(memory.calls) :]
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "Ursache: Der Schl\u00fcssel wurde \u00fcberschrieben. Ich lese jetzt die Datei.",
+            "Ursache: Der Schl\u00fcssel wurde \u00fcberschrieben.",
+        ),
+        (
+            "\u539f\u56e0\u662f\u7aef\u53e38080\u88ab\u5360\u7528\u3002\u6211\u5c06\u91cd\u65b0\u542f\u52a8\u670d\u52a1\u3002",
+            "\u539f\u56e0\u662f\u7aef\u53e38080\u88ab\u5360\u7528\u3002",
+        ),
+        (
+            "\u539f\u56e0\uff1a\u30ed\u30c3\u30af\u304c\u89e3\u653e\u3055\u308c\u3066\u3044\u306a\u3044\u3002\u6b21\u306f\u3069\u3046\u3057\u307e\u3059\u304b\uff1f",
+            "\u539f\u56e0\uff1a\u30ed\u30c3\u30af\u304c\u89e3\u653e\u3055\u308c\u3066\u3044\u306a\u3044\u3002",
+        ),
+        (
+            "\u041f\u0440\u043e\u0432\u0435\u0440\u043a\u0430 test_login \u043f\u0430\u0434\u0430\u0435\u0442 \u0441 TimeoutError. \u0427\u0438\u0442\u0430\u044e \u0436\u0443\u0440\u043d\u0430\u043b.",
+            "\u041f\u0440\u043e\u0432\u0435\u0440\u043a\u0430 test_login \u043f\u0430\u0434\u0430\u0435\u0442 \u0441 TimeoutError.",
+        ),
+    ],
+)
+def test_findings_in_other_languages(text: str, found: str) -> None:
+    """A label, a number, a name, an error tell in any language and script; what is only announced does not."""
+    assert (found,) == findings_in(text)
+
+
+def test_questions_in_other_scripts() -> None:
+    """Their marks of question are known; a question is no finding."""
+    for text in ("\u7d9a\u3051\u307e\u3059\u304b\uff1f", "\u0647\u0644 \u0623\u062a\u0627\u0628\u0639\u061f"):
+        assert text == question_in(text)
+        assert () == findings_in(text, final=True)
+
+
 # -- telling ----------------------------------------------------------------------------------------------------------
 
 
@@ -725,3 +758,13 @@ def test_states_of_any_shape_are_told() -> None:
     text = shown(Snapshot("s", tool_calls=["ls", 3], task_state=["x"], key_findings=[{"what": "y"}, None]))
     for part in ("- ls", "- 3", '["x"]', '{"what": "y"}'):
         assert part in text
+
+
+@given(st.text(max_size=400), st.text(max_size=400), ANYTHING, ANYTHING, st.sampled_from([200, 201, 260, 2_000]))
+def test_whatever_it_holds_it_keeps_to_its_budget(name: str, profile: str, state: Any, item: Any, budget: int) -> None:
+    """Names of any length and script among it: they are told in part."""
+    snapshot = Snapshot(name * 3, profile=profile, task_state=state, tool_calls=[item] * 3, key_findings=[item])
+    text = restored(snapshot, budget)
+    assert estimate_text(text) <= budget
+    assert "it is no new request" in text
+    assert text.endswith("[End of the snapshot]")

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engines.snapshotter import (
+    FOLDER,
     CorruptSnapshotError,
     Entry,
     NewerSnapshotError,
@@ -98,6 +99,14 @@ def test_in_the_place_of_an_earlier_one(store: SnapshotStore) -> None:
         of("a", 1, reason="compaction", lineage={"conversation": "run:2"}), instead=True
     )  # late: it replaces none
     assert [5, 4, 3, 2, 1] == [round(store.load(entry.id).moment.timestamp()) - SECONDS for entry in store.list()]
+
+
+def test_a_clock_that_was_put_back(store: SnapshotStore) -> None:
+    """The later boundary of a conversation takes the place of the earlier one whatever the clock says."""
+    mine = {"reason": "compaction", "lineage": {"conversation": "run:1"}}
+    for sequence, at in ((1, 5_000), (2, 1_000), (3, 3_000)):
+        store.save(of("a", at, sequence=sequence, **mine), instead=True)
+    assert [3] == [entry.sequence for entry in store.list()]
 
 
 def test_exactly_the_newest_are_kept(tmp_path: Path) -> None:
@@ -371,9 +380,15 @@ def test_n11_links_are_not_followed(store: SnapshotStore, tmp_path: Path) -> Non
     there.mkdir()
     linked = SnapshotStore(tmp_path / "linked")
     linked.directory.symlink_to(there)
-    with pytest.raises(NotADirectoryError, match="is a link; remove it"):
-        linked.save(of("a"))
-    assert [] == list(there.iterdir())
+    between = SnapshotStore(tmp_path / "other" / FOLDER)
+    between.directory.parent.parent.mkdir()
+    between.directory.parent.symlink_to(there.parent)
+    SnapshotStore(there).save(of("beyond"))
+    for trap in (linked, between):
+        for use in (lambda trap=trap: trap.save(of("a")), trap.list, lambda trap=trap: trap.load("x"), trap.clear):
+            with pytest.raises(SnapshotError, match="is a link, which snapshots do not follow; remove it"):
+                use()
+    assert ["beyond"] == sessions(SnapshotStore(there))
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "open", "replace", "mkdir"])

@@ -47,10 +47,11 @@ def _begin(work: Work, hear: Hear | None, me: Facet, asked: Asked) -> None:
     def back(answer: Answered, error: BaseException | None) -> None:
         try:
             awaited = me.alive
-            with engine.turn():  # or what follows from the first ends the question before it has its answer
-                engine.retract(working)
-                if awaited:
-                    me.send(answer)
+            if engine.alive:  # otherwise its conversation is over
+                with engine.turn():  # or what follows from the first ends the question before it has its answer
+                    engine.retract(working)
+                    if awaited:
+                        me.send(answer)
             if not awaited and error is not None:
                 log.error("%s failed in a thread nobody waits for any more", me.name, exc_info=error)
         except Exception:  # to the event loop it would be a bug of its own

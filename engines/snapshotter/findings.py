@@ -1,6 +1,7 @@
 """What a text says that a successor should know: conclusions and errors, the next step, an open question.
 
 No model is asked.  Sentences are told apart by how they begin and by what they name; `compressor.wording` rates them.
+English words of reason and result count; in any language so do names and numbers, errors, and a label before a colon.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ..compressor.text import parse
-from ..compressor.wording import clip, no_heading, one_line, plain, sentences, worth
+from ..compressor.wording import bytes_of, clip, no_heading, one_line, plain, sentences, worth
 from ..transcript import split_summary
 
 __all__ = ["findings_in", "findings_of_summary", "plan_in", "question_in"]
@@ -30,6 +31,9 @@ _TOLD = re.compile(
     r"(?i)^(?:finding|conclusion|root cause|cause|result|decision|decided|fixed|error|lesson|learned|confirmed|summary|note|verdict|answer|solution)s?\b"
 )
 _ERROR = re.compile(r"\b\w*(?:Error|Exception)\b|\bfail(?:s|ed|ure|ing)?\b|\bcrash(?:es|ed)?\b|\btimed out\b")
+_LABEL = re.compile(r"[^\W\d_][^:\uff1a.!?\d]{1,30}(?::\s|\uff1a)\s*\S")
+_WIDE = re.compile(r"(?<=[\u3002\uff01\uff1f\u0964])")  # where sentences end in scripts that need no blank after that
+_ASKING = ("?", "\uff1f", "\u061f")
 _HEADED = re.compile(r"^#{1,6} ", re.MULTILINE)
 _MARKED = re.compile(r"^\[CONTEXT [^\]\n]{0,80}\]:?(?:.{300,})?|^--- END OF CONTEXT SUMMARY.*$", re.MULTILINE)
 _ENOUGH = 1.5  # a name, a number, or a word of reason or result
@@ -42,12 +46,17 @@ def findings_in(text: str, *, final: bool = False, most: int = 4) -> tuple[str, 
     """
     found: list[tuple[float, str]] = []
     for sentence in _sentences(text):
-        if sentence.endswith("?") or _PLAN.match(sentence) or _HOST.match(sentence) or not _says_something(sentence):
+        if (
+            sentence.endswith(_ASKING)
+            or _PLAN.match(sentence)
+            or _HOST.match(sentence)
+            or not _says_something(sentence)
+        ):
             continue
         told = (2.0 if _TOLD.match(sentence) else 0.0) + (1.0 if _ERROR.search(sentence) else 0.0)
         if not told and _ANNOUNCED.match(sentence):
             continue
-        found.append((worth(sentence) + told, sentence))
+        found.append((worth(sentence) + told + _in_other_words(sentence, told), sentence))
     good = [item for item in found if item[0] >= _ENOUGH]
     best = sorted(good, key=lambda item: -item[0])[:most] or (
         sorted(found, key=lambda item: -item[0])[:1] if final else []
@@ -73,12 +82,16 @@ def plan_in(text: str) -> str:
 
 def question_in(text: str) -> str:
     """Return the last question of a text, if it is at its end; or nothing."""
-    return next((clip(one, _LONGEST) for one in _sentences(text)[-2:] if one.endswith("?")), "")
+    return next((clip(one, _LONGEST) for one in _sentences(text)[-2:] if one.endswith(_ASKING)), "")
 
 
 def _sentences(text: str) -> list[str]:
     told = _CODE.sub("\n", text[-_READ:]).replace("**", "")
-    lines = [one_line(no_heading(_BULLET.sub("", plain(line).strip()))) for line in told.splitlines()]
+    lines = [
+        one_line(no_heading(_BULLET.sub("", plain(part).strip())))
+        for line in told.splitlines()
+        for part in (_WIDE.split(line) if not line.isascii() else [line])
+    ]
     found: list[str] = []
     for line in lines:
         label = ""
@@ -88,6 +101,14 @@ def _sentences(text: str) -> list[str]:
                 found.append(label)
                 label = ""
     return [sentence for sentence in found if sentence]
+
+
+def _in_other_words(sentence: str, told: float) -> float:
+    """What the rating of a sentence misses where it is not in English: a label as in English, and that letters say more."""
+    if sentence.isascii():
+        return 0.0
+    short = 0.8 if len(sentence) < 25 <= bytes_of(sentence) else 0.0
+    return short + (0.5 if not told and _LABEL.match(sentence) else 0.0)
 
 
 def _says_something(sentence: str) -> bool:

@@ -13,7 +13,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -132,15 +131,14 @@ class Shelf:
 
 
 def supersedes(snapshot: Snapshot, entry: Entry) -> bool:
-    """Whether a snapshot takes the place of an earlier one: the same conversation, at a boundary of the same kind."""
+    """Whether a snapshot takes the place of an earlier one: the same conversation, at a boundary of the same kind.
+
+    The order is that of the boundaries: clocks are put back.
+    """
     conversation = entry.lineage.get("conversation")
     same = conversation and isinstance(snapshot.lineage, dict) and conversation == snapshot.lineage.get("conversation")
-    older = (moment_of(entry.timestamp), entry.sequence) < _when(snapshot) if same else False
+    older = (entry.sequence, moment_of(entry.timestamp)) < (snapshot.sequence, snapshot.moment) if same else False
     return older and entry.reason == snapshot.reason
-
-
-def _when(snapshot: Snapshot) -> tuple[datetime, int]:
-    return snapshot.moment, snapshot.sequence
 
 
 def _age(entry: Entry) -> tuple[Any, ...]:

@@ -72,10 +72,12 @@ class SnapshotStore:
 
     def list(self) -> list[Entry]:
         """Return what is there, the newest first, what cannot be loaded last; a folder that is not there is empty."""
+        self._check_links()
         return self._shelf.entries()
 
     def load(self, id: str) -> Snapshot:  # noqa: A002 - as it is called in the list
         """Read a snapshot; raises `UnknownSnapshotError`, `CorruptSnapshotError` or `NewerSnapshotError`."""
+        self._check_links()
         try:
             found = self._shelf.snapshot(id) if id in self._shelf.ids() else None
         except NewerSnapshotError as error:
@@ -89,6 +91,7 @@ class SnapshotStore:
 
     def clear(self, id: str | None = None) -> int:  # noqa: A002
         """Remove one snapshot, or (None) all that are listed; returns how many, 0 for an id that is not listed."""
+        self._check_links()
         if not os.path.lexists(self.directory):
             return 0
         with self._locked():
@@ -109,12 +112,20 @@ class SnapshotStore:
                 return False
             raise
 
+    def _check_links(self) -> None:
+        """Raise `SnapshotError` where a link stands for the folder, or for the one between it and a home."""
+        whole = self.directory.parts[-len(FOLDER.parts) :] == FOLDER.parts
+        for folder in (self.directory, self.directory.parent) if whole else (self.directory,):
+            if folder.is_symlink():
+                raise SnapshotError(f"{folder} is a link, which snapshots do not follow; remove it")
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         try:
             import filelock  # noqa: PLC0415 - part of an extra, which may be missing
         except ModuleNotFoundError:
             raise SnapshotError("filelock is missing; in a checkout: pip install '.[hermes]'") from None
+        self._check_links()
         make_private(self.directory)
         lock = self.directory / LOCK
         if lock.is_symlink():  # somebody's trap, from when the folder was open

@@ -15,6 +15,8 @@ from functools import partial
 from typing import Any
 from weakref import WeakSet
 
+from attrs import evolve
+
 from bridges.hermes import hooks, turns
 from bridges.hermes.adapter import EngineMethods
 from bridges.hermes.aides import Aides, Standing, TurnBegun
@@ -22,7 +24,8 @@ from bridges.hermes.settings import read_settings
 from bridges.hermes.skill_observer import SkillAide
 from dataspace.testing import Run
 from engines import facts as f
-from engines.skills import Ledger, scan, view
+from engines.skills import Ledger, scan, step, view
+from engines.skills import events as e
 from tests.bisim.skills_world import SID, World, is_whole, shown_by_itself
 from tests.skill_rows import load, user, work
 
@@ -30,6 +33,7 @@ __all__ = ["Agent", "Host", "Hosted", "apart"]
 
 SETTINGS = read_settings({"context": {"dataspace": {"observers": ["skills"]}}})
 LOOK = "pre_api_request"
+STEPS = ("prune", "reload", "act", "answer", "task")
 CHANGES: set[Any] = set()
 """Changes of what is shown that have been tried by themselves; `apart` forgets them."""
 
@@ -135,14 +139,16 @@ def _noticed(rows: list[Any]) -> bool:
 
 
 class Hosted(World):
-    """The parent, whose thread does one thing after another; `beside` somebody else, if wanted.
+    """The parent, whose thread does one thing after another; `beside` it a `review` or a `child`.
 
-    `tools` are what the model calls when it loads the skill again: the load, or a batch with something that acts.
+    `times` says how many compactions there are, `steps` what happens at all.  `batch`: the model calls something that acts
+    beside the load.  The dataspace's thread does whole turns with all that they cause, as it does; `torn`: what one turn tells
+    the registry is handled piece by piece, and anything may happen in between.
     """
 
     opens = False
 
-    def __init__(self, run: Run, times: int = 1, beside: str = "", batch: bool = False, torn: bool = False) -> None:
+    def __init__(self, run: Run, times: int = 1, **told: Any) -> None:
         self.host = Host()
         hooks._live = WeakSet()  # agents of other runs are gone, though some are still in memory
         hooks.register_hooks(self.host)
@@ -152,9 +158,9 @@ class Hosted(World):
         self.required, self.lost = True, False  # this task has loaded the skill; and its text has gone since
         self.open = True  # the agent is in a turn
         self.busy = False  # its thread is at something that it will go on with before anything else
-        self.batch = batch
-        self.torn = torn
-        if not torn:
+        self.batch: bool = told.get("batch", False)
+        self.torn: bool = told.get("torn", False)
+        if not self.torn:
             run.ds.onlookers.add("skills")
             run.always(self.every_change_by_itself)
         self.helper: Helper | None = None
@@ -162,13 +168,24 @@ class Hosted(World):
         super().__init__(run)
         run.settled(self.what_is_said_is_so)
         run.always(self.nobody_else_is_held_up)
-        run.outside("prune", *[self.prune] * times, when=self.idle)
-        run.outside("reload", partial(self.ask_model, self.reload), when=self.at_work)
-        run.outside("act", *[partial(self.ask_model, self.act)] * times, when=self.at_work)
-        run.outside("answer", self.answer, when=self.at_work)
-        run.outside("task", self.task, when=self.idle)
-        if beside:
-            self.helper = Helper(self, beside)
+        run.always(self.what_follows_is_no_news)
+        self.outside(times, told.get("steps", STEPS))
+        if "beside" in told:
+            self.helper = Helper(self, told["beside"])
+
+    def outside(self, times: int, steps: tuple[str, ...]) -> None:
+        """What may happen, each of it at any time at which the agent's thread can begin with it."""
+        outside = self.run.outside
+        may: dict[str, tuple[list[Callable[[], None]], Callable[[], bool]]] = {
+            "prune": ([self.prune] * times, self.idle),
+            "reload": ([partial(self.ask_model, self.reload)], self.at_work),
+            "act": ([partial(self.ask_model, self.act)] * times, self.at_work),
+            "answer": ([self.answer], self.at_work),
+            "task": ([self.task], self.idle),
+        }
+        for name in steps:
+            happens, when = may[name]
+            outside(name, *happens, when=when)
 
     def begin(self) -> None:
         """The skill was loaded in the first turn."""
@@ -283,6 +300,12 @@ class Hosted(World):
                 shown_by_itself(before, one.ledger)
         if self.all_is_shown():
             self.drawn = dict(self.book._ledgers)
+
+    def what_follows_is_no_news(self) -> None:
+        """The registry hears of its own facts what somebody may declare; at no time does that change anything."""
+        for ledger in self.book._ledgers.values():
+            again = step(ledger, e.Declared(ledger.declared), self.book.policy).ledger
+            assert evolve(again, events=ledger.events) == ledger
 
     def what_is_said_is_so(self) -> None:
         """Available means whole in the list that was sent last, until it is known that it has changed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from agent.context_engine import ContextEngine
@@ -139,19 +140,15 @@ class Endless(_Engine):
         return Rows(messages)
 
 
-class Text(_Engine):
-    def _give(self, messages: Rows) -> Any:
-        return "in short: parcels"
+def _gives(name: str, make: Callable[[Rows], Any]) -> None:
+    globals()[name] = type(name, (_Engine,), {"_give": lambda _self, rows: make(rows), "__module__": __name__})
 
 
-class Nothing(_Engine):
-    def _give(self, messages: Rows) -> Any:
-        return None
-
-
-class Empty(_Engine):
-    def _give(self, messages: Rows) -> Any:
-        return []
+_gives("Text", lambda _rows: "in short: parcels")
+_gives("Nothing", lambda _rows: None)
+_gives("Empty", lambda _rows: [])
+_gives("Generates", lambda rows: (row for row in rows[-3:]))
+_gives("Misshapen", lambda rows: [rows[0], {"role": "assistant", "content": "Parcels.", "tool_calls": 5}, *rows[-3:]])
 
 
 class Orphans(_Engine):
@@ -309,6 +306,11 @@ class Hangs_making(_Engine):  # noqa: N801
     def __deepcopy__(self, memo: Any) -> Any:
         wait_for_the_lock()
         return self
+
+
+class Exits_making(_Engine):  # noqa: N801
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise SystemExit(3)
 
 
 HANGS = [
