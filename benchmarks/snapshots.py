@@ -96,22 +96,28 @@ def _list() -> tuple[Slice, Slice]:
 
 
 class _SlowStore(SnapshotStore):
-    def save(self, *_args: Any, **_more: Any) -> Path:
+    def save(self, *args: Any, **more: Any) -> Path:
         """Take as long as a disk that is overloaded."""
         time.sleep(SLOW)
-        return self.directory / "x"
+        return super().save(*args, **more)
 
 
 async def _longest_turn() -> float:
     """The longest that the loop was away from whoever wants to act, while a save goes on."""
+    with tempfile.TemporaryDirectory() as folder:
+        return await _longest_turn_in(Path(folder) / "snapshots")
+
+
+async def _longest_turn_in(folder: Path) -> float:
     async with open_dataspace() as ds:
-        await ds.spawn(snapshotter(lambda _session: _SlowStore("/nonexistent")), name="snapshotter")
+        await ds.spawn(snapshotter(lambda _session: _SlowStore(folder)), name="snapshotter")
         me = ds.actor("host")
         me.publish(f.Session("s1"))
         me.send(f.TurnStarted("s1", "t1", text="Go on."))
-        me.publish(f.Asked("s1", 1, 1, "x"))
+        me.publish(f.Asked("s1", 1, 1, "snapshotter", "reviser"))
         longest, last = 0.0, time.perf_counter()
         while not ds.facts(where(f.SnapshotSaved, sid="s1")):
+            assert not ds.facts(f.SnapshotFailed)
             await trio.lowlevel.checkpoint()
             now = time.perf_counter()
             longest, last = max(longest, now - last), now

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from bridges.hermes import ends, snapshots, snapshots_command, snapshots_end, snapshots_restore
 from bridges.hermes.aides import Standing, TurnBegun
@@ -118,6 +119,43 @@ def test_what_is_not_there(place: Place, text: str) -> None:
     said = place.command(text)
     assert "a number" in said
     assert 1 == len(place.store.list())
+
+
+@pytest.mark.parametrize(
+    ("hooks", "most"),
+    [
+        ({}, 9_000),
+        (None, 9_000),
+        ({"output_spill": {"max_chars": 3_000}}, 2_000),
+        ({"output_spill": {"max_chars": "many", "enabled": True}}, 9_000),
+        ({"output_spill": {"max_chars": 1}}, 800),
+        ({"output_spill": {"enabled": False}}, 20_000),
+    ],
+)
+def test_what_goes_with_a_message_is_not_put_into_a_file(
+    place: Place, monkeypatch: pytest.MonkeyPatch, hooks: Any, most: int
+) -> None:
+    """The host shows 1,000 characters of a text that it finds too long: what is restored stays below that, whatever is set."""
+    config = {"context": {"dataspace": {"snapshots": {"restore_tokens": 5_000}}}, "hooks": hooks}
+    monkeypatch.setattr(snapshots_command, "host_config", lambda: config)
+    finding = "the frost makes this scale of the depot show too many grams, " * 6
+    place.save("long", key_findings=[f"Finding {n}: {finding}" for n in range(50)])
+    place.seats.append(Seat())
+    place.command("restore")
+    text = place.aide().context(TURN)
+    assert text is not None
+    assert min(most // 2, 9_000) < len(text) <= min(most, 10_000)
+
+
+@pytest.mark.hermes
+def test_the_host_agrees_on_what_is_too_long(place: Place) -> None:
+    """Its own function lets through what is restored with the default of either side, and not much more."""
+    spill = pytest.importorskip("tools.hook_output_spill")
+    for length in (4 * snapshots_restore.room_in({}), spill.DEFAULT_MAX_CHARS):
+        assert "x" * length == spill.spill_if_oversized(
+            "x" * length, session_id="s", config={**spill.get_spill_config(), "enabled": True}
+        )
+    assert snapshots_restore._SPILLED == spill.DEFAULT_MAX_CHARS
 
 
 def test_show_and_clear(place: Place) -> None:
@@ -232,6 +270,7 @@ def test_before_there_is_an_agent(place: Place) -> None:
         Seat("bot", "telegram"),
         Seat("given", parent="hermes-1"),
         Seat("review"),
+        Seat("untold", ""),
         Seat("cli"),
     ]
     snapshots_restore.keep_nothing_of("review")
@@ -241,6 +280,7 @@ def test_before_there_is_an_agent(place: Place) -> None:
         ("given", "cli"),
         ("review", "cli"),
         ("nobody", "cli"),
+        ("untold", ""),
     ):
         assert place.aide(sid, platform=platform).context(TURN) is None
     assert place.aide("cli", home=place.home / "other").context(TURN) is None
@@ -327,6 +367,7 @@ def test_in_a_gateway_the_tool_knows_its_own(place: Place) -> None:
     place.save("mine-2", 1, lineage={"earlier_sessions": ["mine-1b"]})
     place.save("mine-1b", 2)
     theirs = place.save("theirs", 3, lineage={"next_session": "other"})
+    assert [] == call(place.aide(session="mine-3", platform=""))["snapshots"]  # who knows how many users it has
     aide = place.aide(session="mine-3", platform="telegram")
     assert [] == call(aide)["snapshots"]
     assert "no snapshot" in call(aide, action="restore")["error"]
@@ -454,7 +495,7 @@ async def test_the_observer_writes_where_the_session_lives(place: Place) -> None
 
 
 def test_a_review_in_the_background_has_none(place: Place) -> None:
-    """The host's review bears its parent's name: nothing of it is kept, and it gets nothing."""
+    """The host's reviews, of a session, whose name it bears, or of all skills: nothing of them is kept, they get nothing."""
     made: list[Any] = []
     standing = Standing(
         "hermes-5", "s", str(place.home), "default", "m", "cli", Settings(), place.said.append, lambda *_args: None
@@ -464,6 +505,8 @@ def test_a_review_in_the_background_has_none(place: Place) -> None:
     thread.join()
     assert [None] == made
     assert ["hermes-5"] == list(snapshots_restore.unkept)
+    assert snapshots.aide(evolve(standing, sid="hermes-7", platform="curator")) is None
+    assert ["hermes-5", "hermes-7"] == list(snapshots_restore.unkept)
 
 
 def test_a_host_that_takes_nothing() -> None:

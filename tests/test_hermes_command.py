@@ -19,6 +19,7 @@ from engines.engine import serve
 from tests.conftest import CHECKOUT
 from tests.hermes_adapter import watcher
 from tests.hermes_adapter.desk import FAKE, Engines, commit, conversation, facts, hosted
+from tests.hermes_adapter.fakes import Fake
 from tests.hermes_adapter.fixtures import engines
 from tests.hermes_adapter.watcher import HEARD, MADE, NAME
 
@@ -85,6 +86,20 @@ def test_the_status_tells_how_a_conversation_stands(engines: Engines) -> None:
     assert f"by compressor#{sid.removeprefix('hermes-')}" in say()
     engine.seat.cell.hold("The compressor rests.")
     assert "held back: The compressor rests." in say()
+
+
+def test_the_status_tells_what_had_to_be_mended(engines: Engines) -> None:
+    """The host shows its user nothing of a compaction that it took over; here it is, until the next one is sound."""
+    engine = engines.started(FAKE)
+    rows = conversation()
+    Fake.plan = lambda _self, given, _told: [given[0], given[2], *given[-2:]]
+    for said in (True, False):
+        assert engine.compress(rows, force=True) is not rows
+        commit(engine)
+        line = f"  mended: row 1: the result 'c0' has no call before it (in what {FAKE} gave)"
+        assert said is (line in say("").splitlines())
+        assert said is ("mended" in say(""))
+        Fake.plan = None
 
 
 def test_without_a_window_and_without_engines(engines: Engines) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bridges.hermes import bounded, forward, third
+from bridges.hermes import bounded, forward, place, third
 from bridges.hermes.bounded import in_time
 from bridges.hermes.fields import FIELDS, plausible
 from bridges.hermes.forward import MOST_OVERRUNS, Forward, left_running

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bridges.hermes import guard
 from bridges.hermes.guard import judge, mend, strictly, unmarked
 from bridges.hermes.wording import Wording, compressor
 from dataspace import Dataspace
@@ -119,6 +120,16 @@ def test_what_the_host_has_itself_is_not_charged() -> None:
     mended([user("First."), {"role": "assistant", "content": blocks}, user("Now this.")])
     answer = [user("First."), {"role": "assistant", "tool_calls": calls}, user("Now this.")]
     assert repair(Messages.of(answer), Messages.of(BEFORE)).messages is not None
+
+
+def test_a_list_that_is_far_too_large_is_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused all the same, and very many rows would take minutes."""
+    merged: list[int] = []
+    monkeypatch.setattr(guard, "merge_neighbours", lambda rows, _before: merged.append(len(rows)) or rows)
+    assert "a second user message in a row" in refused([user(f"Line {at} of it.") for at in range(5_000)])
+    assert [] == merged
+    refused([user(f"Line {at} of it.") for at in range(500)])
+    assert [501] == merged
 
 
 def test_an_unknown_role_is_dropped() -> None:

@@ -190,24 +190,62 @@ def test_with_audit_the_transcript_keeps_what_the_model_is_not_sent(make: Any, m
     assert [1] == [len(each) for each in host._middleware.values()]
     assert [None, None] == [loaded(aide, "k1"), loaded(aide, "k2")]
     rows = [user("go"), *load("k1", "alpha"), *load("k2", "alpha")]
-    sent = host.send("t1", rows)["request"]
+    sent = host.send("t2", rows)["request"]
     assert "m" == sent["model"]
     assert "already_active" in sent["messages"][-1]["content"]
-    assert [None] * 4 == [
+    assert [None] * 5 == [
+        host.send("t1", rows),
         host.send("other", rows),
-        host.send("t1", rows[:3]),
-        host.send("t1", None),
-        host.send("t1", [1]),
+        host.send("t2", rows[:3]),
+        host.send("t2", None),
+        host.send("t2", [1]),
     ]
     host._middleware.clear()
     aide.context(TurnBegun("t3", "go"))
     assert 1 == len(host._middleware["llm_request"])
+    aide.ended("session_end")
+    assert [] == host._middleware["llm_request"]
+
+
+def test_an_older_version_is_metadata_from_the_next_request_on(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without audit, in later turns too; requests are looked over while such a turn lasts, and no longer."""
+    host = Host()
+    monkeypatch.setattr(skill_audit, "host_context", [host])
+    aide = make()
+    aide.context(TurnBegun("t1", "go", first=True))
+    assert loaded(aide, "k1") is None
+    assert {} == host._middleware
+    newer = loaded(aide, "k2", result_text("alpha", body_of("alpha") + "More.\n"))
+    rows = [user("go"), *load("k1", "alpha"), *load("k2", "alpha", newer)]
+    for turn in ("t1", "t2"):
+        first, second = (json.loads(row["content"]) for row in host.send(turn, rows)["request"]["messages"][2::2])
+        assert (True, None) == (first["superseded"], first.get("content"))
+        assert body_of("alpha") + "More.\n" == second["content"]
+        aide.turn_ended(turn)
+        assert [] == host._middleware["llm_request"]
+        aide.context(TurnBegun("t2", "more"))
+
+
+def test_a_resumed_session_is_looked_over_where_there_is_cause(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first request shows whether a text stands there twice; a host without middleware sends what there is."""
+    host = Host()
+    rows = [user("go"), *load("k1", "alpha"), *load("k2", "alpha"), user("more")]
+    for there, told, wanted in ((host, {}, True), (host, {"once": False}, False), (object(), {}, False)):
+        monkeypatch.setattr(skill_audit, "host_context", [there])
+        host._middleware.clear()
+        aide = make(**told)
+        aide.context(TurnBegun("t1", "more"))
+        aide.request(rows[:3])
+        assert {} == host._middleware
+        aide.request(rows)
+        assert wanted == bool(host._middleware.get("llm_request"))
+        aide.ended("session_end")
 
 
 def test_without_middleware_there_is_no_audit(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repeat is a notice then, in the transcript, too."""
     monkeypatch.setattr(skill_audit, "host_context", [object()])
-    assert not skill_audit.can_audit()
+    assert not skill_audit.can_look_over()
     aide = make(audit=True)
     loaded(aide, "k1")
     assert loaded(aide, "k2") is not None

@@ -73,6 +73,7 @@ def test_each_text_once_in_every_form(form: Any) -> None:
     assert made == form(collapsed(rows))
     said = json.dumps(made, ensure_ascii=False)
     assert (2, 2) == (said.count("superseded"), said.count("already_active") + said.count("Do step 1 of alpha with"))
+    assert made is not None
     assert collapsed_request(made) is None
 
 

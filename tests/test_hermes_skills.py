@@ -171,10 +171,11 @@ def _plain(request: list[Seen]) -> list[Any]:
 
 
 def test_r2_r3_only_the_newest_version_counts(played: Seen) -> None:
-    """Freshness by hash: a change is delivered, under its hash; after a compaction the older text is metadata."""
+    """Freshness by hash: a change is delivered, under its hash, and from then on the older text is metadata."""
     seen = of(played, "changing")
+    assert seen["first"] == json.loads(results(seen["sent"][1], "skill_view")[0])["content"]
     told = [json.loads(said) for said in results(seen["sent"][4], "skill_view")]
-    assert seen["first"] == told[0]["content"]
+    assert (True, None) == (told[0]["superseded"], told[0].get("content"))
     assert (True, hash_of(seen["second"])) == (told[1]["updated_active_context"], told[1]["hash"])
     assert seen["second"] == told[1]["content"]
     assert told[2]["already_active"] is True  # by its category and name, the same skill

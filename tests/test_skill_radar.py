@@ -105,12 +105,17 @@ def test_the_host_loads_it_by_its_name(tmp_path: Path) -> None:
 
 @pytest.mark.hermes
 def test_every_command_in_it_runs(tmp_path: Path) -> None:
-    """What needs no network runs as it stands, with an installed skill for the identifier; of the rest the host knows each flag."""
+    """What needs no network runs as it stands, with an installed skill for the identifier; of the rest the host knows each flag.
+
+    `inspect` reads the sources of the hub and no folder of installed skills, so the one that is inspected was installed
+    from the one source that needs no network, the host's own.
+    """
     pytest.importorskip("hermes_cli")
     env = environment(tmp_path)
     name = min(path.name for path in (tmp_path / "official" / "dev").iterdir())
     identifier = f"official/dev/{name}"
     run(tmp_path, env, "hermes", "skills", "install", identifier, "--yes")
+    (installed,) = (tmp_path / ".hermes" / "skills").rglob(f"{name}/SKILL.md")
     helps: dict[str, str] = {}
     for line in COMMANDS:
         words = shlex.split(line.replace("IDENTIFIER", identifier))
@@ -119,6 +124,12 @@ def test_every_command_in_it_runs(tmp_path: Path) -> None:
             assert "Error" not in said, line
             if "inspect" in words or words[-1] == "hub":
                 assert name in said.replace("\n", "")
+            if "inspect" in words:
+                heading = next(
+                    line for line in installed.read_text(encoding="utf-8").splitlines() if line.startswith("# ")
+                )
+                assert "SKILL.md Preview" in said
+                assert heading in said
         known = (
             helps.setdefault(words[2], run(tmp_path, env, *words[:3], "--help"))
             if words[2] not in helps

@@ -125,6 +125,23 @@ def test_what_somebody_declares_is_required() -> None:
     assert [] == scene.names(f.SkillRequired)
 
 
+def test_what_is_declared_in_our_own_words_is_declared() -> None:
+    """Somebody may declare the very fact that we publish: it counts as long as they stand behind it, and nothing else does."""
+    scene = Scene(SkillPolicy(keep=0.0))
+    scene.add(user("go"), *load("k1", "alpha"))
+    (ours,) = scene.ds.facts(f.SkillRequired)
+    theirs = scene.me.publish(ours)
+    scene.add({"role": "assistant", "content": "done"}, user("and now"))
+    assert [ours] == list(scene.ds.facts(f.SkillRequired))
+    scene.add(*(row for number in range(6) for row in work(f"w{number}", result="x" * 4_000)))
+    scene.compact()
+    assert [("alpha",)] == [fact.skills for fact in scene.invalid]
+    scene.add(*load("k2", "gamma"))
+    assert ["alpha"] == scene.names(f.SkillRequired)
+    scene.me.retract(theirs)
+    assert [["gamma"], []] == [scene.names(f.SkillRequired), scene.invalid]
+
+
 def test_s14_a_session_goes_on_from_its_messages() -> None:
     """S14: what the first transcript holds was loaded before anybody looked; nothing is heard of that."""
     rows = [user("one"), *marker_row("k1", "alpha"), *load("k2", "beta"), user("two")]

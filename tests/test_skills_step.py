@@ -282,13 +282,40 @@ def test_in_plain_conversation_nothing_is_lost() -> None:
 
 
 def test_what_is_declared_is_needed_before_it_is_loaded() -> None:
-    """It is a fact at once; the tools wait only for what was there and is gone."""
+    """Whoever declares it has its fact stand; the tools wait only for what was there and is gone."""
     run = Run()
     run.do(e.Declared(frozenset({"beta"})))
-    assert [SkillRequired(SID, "", "beta")] == run.facts(SkillRequired)
+    assert (("beta",), []) == (run.ledger.needs, run.facts(SkillRequired))
     assert run.do(e.ToolAsked("terminal")) is None
     run.sent(*marker_row("k1", "beta"))
     assert run.do(e.ToolAsked("terminal")) is not None
+
+
+def test_what_is_declared_is_all_that_is_needed() -> None:
+    """Else what was loaded or used counts: a loss of that ends where only something else is declared, and stands again after."""
+    run = losing()
+    lost = run.facts(LoopInvalid)
+    run.do(e.Declared(frozenset({"beta"})))
+    assert ([], ("beta",)) == (run.facts(LoopInvalid), run.ledger.needs)
+    assert run.do(e.ToolAsked("terminal")) is None
+    run.do(e.Declared(frozenset({"misc/alpha/SKILL.md"})))
+    assert [SkillRequired(SID, "t1", "alpha")] == run.facts(SkillRequired)
+    assert ["alpha"] == [label for fact in run.facts(LoopInvalid) for label in fact.skills]
+    run.do(e.Declared(frozenset()))
+    assert [fact.skills for fact in lost] == [fact.skills for fact in run.facts(LoopInvalid)]
+
+
+def test_an_answer_that_saw_the_text_ends_a_loss() -> None:
+    """Also where it needs no tool: the model has finished, and has seen it; not where it finished without."""
+    run = losing()
+    run.do(e.RequestEnded())
+    assert 1 == len(run.facts(LoopInvalid))
+    run = losing()
+    run.load("k2")
+    run.sent(user("go"), *load("k2", "alpha"))
+    assert 1 == len(run.facts(LoopInvalid))
+    run.do(e.RequestEnded())
+    assert [] == run.facts(LoopInvalid)
 
 
 def test_a_second_compaction_is_another_loss() -> None:

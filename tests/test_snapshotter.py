@@ -197,6 +197,26 @@ def fail(me: Any, question: f.Asked) -> Messages:
     raise RuntimeError("no model")
 
 
+async def test_what_is_not_kept_is_not_waited_for(folder: Path) -> None:
+    """A conversation without a store, or whose store cannot be told: its compaction goes on, and what is wrong is a fact."""
+
+    def store_for(session: f.Session) -> SnapshotStore | None:
+        if session.sid == "s2":
+            raise SnapshotError("the home is not known")
+        return None
+
+    async with placed(folder, store_for=store_for) as place:
+        await place.ds.spawn(lambda me: serve(me, lose), name="compressor")
+        for sid in ("s1", "s2"):
+            place.begin(sid)
+            place.work(sid)
+            place.loop.feed(CompactionRequested(sid))
+            await place.until(lambda sid=sid: place.ds.facts(where(f.Compressed, sid=sid)))
+        (failed,) = place.ds.facts(f.SnapshotFailed)
+        assert ("s2", "compaction") == (failed.sid, failed.reason)
+        assert not place.written
+
+
 async def test_it_is_on_disk_before_the_answer_is_accepted(folder: Path) -> None:
     """When `Compressed` appears the file is there, and what stood only in what was lost is in it."""
     rows = [
@@ -488,7 +508,8 @@ async def test_what_goes_wrong_costs_that_only(folder: Path, where_: str, caplog
             assert ("cannot be taken" if where_ == "fact" else "is not known") in caplog.text
             assert (2 if where_ == "fact" else 3) == len(place.snapshots()[0].tool_calls)
         else:
-            assert "the home is not known" in place.ds.facts(f.SnapshotFailed)[0].error
+            (failed,) = place.ds.facts(f.SnapshotFailed)
+            assert ("session_end", True) == (failed.reason, "the home is not known" in failed.error)
         assert place.ds.facts(f.Serving)
 
 

@@ -100,6 +100,8 @@ class Cell:
         self.first_kind = kind_of(self.first)
         self.resting: frozenset[str] = frozenset()
         """Compressors that hold themselves back now; they are asked last."""
+        self.mended = ""
+        """What had to be mended of the latest answer of a hosted engine, and whose it was; empty where nothing had to."""
         self.judges: dict[str, Accept] = {}
         self._judge = judge
         self.lock = threading.RLock()

@@ -21,6 +21,7 @@ from engines.transcript import (
     current_user,
     drop_orphans,
     drop_unknown,
+    estimate_tokens,
     groups,
     merge_neighbours,
     stub_missing,
@@ -34,6 +35,7 @@ from .wording import Wording
 
 __all__ = ["STORED", "judge", "mend", "strictly", "unmarked"]
 
+FAR_TOO_LARGE = 10  # times what it was made from
 STORED, SENT = "_db_persisted", "api_content"
 
 
@@ -108,9 +110,10 @@ def _record(answer: Messages, _before: Messages) -> Verdict:
 
 def mend(answer: Messages, before: Messages, wording: Wording) -> Messages:
     """Mend what can be mended of an answer to `before` (both without marks); the same value where nothing has to be."""
+    answer = drop_orphans(drop_unknown(answer))
+    if len(answer) > len(before) and estimate_tokens(answer) > FAR_TOO_LARGE * estimate_tokens(before):
+        return answer  # nothing makes that smaller than what it was made from, and merging very many rows takes long
     for step in (
-        drop_unknown,
-        drop_orphans,
         lambda rows: _open_call_kept(rows, before),
         stub_missing,
         lambda rows: _request_kept(rows, before, wording),

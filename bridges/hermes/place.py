@@ -208,6 +208,9 @@ class Place:
 
         def told(answer: Messages, before: Messages) -> Verdict:
             verdict = accept(answer, before)
+            cell = self.cell
+            if cell is not None and verdict.messages is not None:
+                cell.mended = f"{verdict.reason} (in what {hosted.kind} gave)" if verdict.reason else ""
             if verdict.messages is not None and verdict.reason and not known:
                 known.append(verdict.reason)  # once a conversation: an engine that does it once does it again
                 log.log(

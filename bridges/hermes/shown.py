@@ -156,6 +156,8 @@ def _conversation(cell: Cell) -> list[str]:
     if state.compressed is not None:
         done = state.compressed
         lines.append(f"  latest compaction: {done.tokens_before:,} to {done.tokens_after:,} tokens, by {done.by}")
+    if cell.mended:
+        lines.append(f"  mended: {cell.mended}")
     if state.question is not None:
         lines.append(f"  a compaction is wanted: {state.question.fact.reason}")
     held = [what.reason for what in (state.blocked, state.failed) if what is not None]

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from attrs import frozen
 
 from engines.messages import Messages
-from engines.skills import LOOKING, Book, Ledger, SkillPolicy, rows_of, skills
+from engines.skills import LOOKING, Book, Ledger, SkillPolicy, collapsed, rows_of, skills
 from engines.skills import events as e
 from engines.skills.place import is_added
+from engines.skills.scan import may_load
 from engines.skills.wording import SKILL_TOOL, pruned_now
 from engines.transcript import SUMMARY_HEAD, text_of
 
@@ -110,15 +111,19 @@ class SkillAide(Aide):
     def __init__(self, standing: Standing, book: Book = BOOK) -> None:
         self._book = book
         self._sid = standing.sid
-        self._audit = standing.settings.of(Options).audit and skill_audit.can_audit()
-        self._book.open(self._sid, standing.settings.of(Options).policy, hosted=True)
+        self._turn = ""
+        self._older = False  # texts stand in the transcript that the model is not to be sent
+        self._rule(standing.settings.of(Options))
+        self._book.open(self._sid, self._policy, hosted=True)
 
     def tool_result(self, call: Call) -> str | None:
         """A skill that is in context is not delivered again; a loss is told beside another tool's result."""
         if call.tool == SKILL_TOOL:
             told = e.Loaded(call.call_id, json.dumps(dict(call.args), default=str), call.result)
-            answer = self._book.step(self._sid, told).answer
-            return None if self._audit else answer  # the model's input has each text once, the transcript has all
+            stepped = self._book.step(self._sid, told)
+            if any(one.outcome == "updated" for one in stepped.said):
+                self._look_over()
+            return None if self._audit else stepped.answer  # the model's input has each text once, the transcript has all
         if self._book.at_rest(self._sid, working=True):
             return None
         word = self._book.step(self._sid, e.ToolDone(call.tool, tell=True)).answer
@@ -136,8 +141,10 @@ class SkillAide(Aide):
 
     def context(self, turn: TurnBegun) -> str | None:
         """While something is pruned, what that means goes with the user's message."""
-        if self._audit:
-            skill_audit.audit_turn(turn.turn)
+        skill_audit.over(self._turn)
+        self._turn = turn.turn
+        if self._audit or self._older:
+            skill_audit.look_over(turn.turn)
         if self._book.passes(self._sid, turn.turn, turn.text):
             return None
         ledger = self._book.step(self._sid, e.RequestBegan(turn.turn, turn.text, first=turn.first)).ledger
@@ -152,9 +159,12 @@ class SkillAide(Aide):
         """What the model is about to be sent."""
         if messages:
             self._book.step(self._sid, e.Seen(messages, sent=True))
+            if not self._older and may_load(messages) and collapsed(messages) is not None:
+                self._look_over()  # as in a session that goes on in another process
 
     def turn_ended(self, turn: str) -> None:
         """The model has finished."""
+        skill_audit.over(turn)
         if not self._book.at_rest(self._sid, working=False):
             self._book.step(self._sid, e.RequestEnded())
 
@@ -164,12 +174,23 @@ class SkillAide(Aide):
 
     def changed(self, settings: Settings) -> None:
         """Other settings count."""
-        self._audit = settings.of(Options).audit and skill_audit.can_audit()
-        self._book.rule(self._sid, settings.of(Options).policy)
+        self._rule(settings.of(Options))
+        self._book.rule(self._sid, self._policy)
 
     def ended(self, reason: str) -> None:
         """The conversation is over."""
+        skill_audit.over(self._turn)
         self._book.close(self._sid)
+
+    def _rule(self, options: Options) -> None:
+        self._policy = options.policy
+        self._audit = options.audit and skill_audit.can_look_over()
+
+    def _look_over(self) -> None:
+        """From the next request on an older version, or a second text, is sent as the line that stands for it."""
+        if self._policy.once and skill_audit.can_look_over():
+            self._older = True
+            skill_audit.look_over(self._turn)
 
     def _look_for_files(self) -> None:
         """Nobody is made to wait for a skill whose file has gone."""

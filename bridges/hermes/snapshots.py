@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["TOOL", "Options", "aide", "boot", "status", "store_of", "tools"]
 
 TOOL = "context_bridge"
-LOCAL = frozenset({"", "cli", "tui", "desktop"})
-"""Platforms with one user, to whom all that is in the profile belongs."""
+_REVIEW = "curator"
 
 
 @frozen
@@ -130,8 +129,11 @@ def tools(settings: Settings) -> list[dict[str, Any]]:
 
 
 def aide(standing: Standing) -> Aide | None:
-    """What answers at once in one conversation; none for a review of the host's in the background."""
-    if threading.current_thread().name.startswith("bg-review"):
+    """What answers at once in one conversation; none for a review of the host's in the background.
+
+    One of a session bears that session's id and is told by its thread, one of all skills by its platform.
+    """
+    if threading.current_thread().name.startswith("bg-review") or standing.platform == _REVIEW:
         restore.keep_nothing_of(standing.sid)
         return None
     ends.wait_for("snapshotter", end.written)
@@ -147,7 +149,7 @@ class SnapshotAide(Aide):
         self._session = standing.host_session
         self._home = standing.home
         self._profile = standing.profile
-        self._local = standing.platform in LOCAL
+        self._local = standing.platform in restore.LOCAL
         self._options = standing.settings.of(Options)
         self._say = standing.say
 

@@ -23,8 +23,6 @@ from .settings import host_config, read_settings
 if TYPE_CHECKING:
     from engines.snapshotter import Entry, SnapshotStore
 
-    from .snapshots import Options
-
 __all__ = ["HINT", "NAME", "SKILL", "SKILLS", "answer", "register_snapshots"]
 
 NAME = "context-bridge"
@@ -47,7 +45,7 @@ class _Desk:
     """Where a command works: the store of the home and profile that are current on its thread."""
 
     store: SnapshotStore
-    options: Options
+    tokens: int  # that a snapshot may take which goes with a message
     home: str
 
     @property
@@ -127,7 +125,7 @@ def _restore(desk: _Desk, wanted: str) -> str:
     entry = _meant(desk, wanted)
     if entry is None:
         return f"There is nothing to restore ({desk.place})."
-    text = restored(desk.store.load(entry.id), desk.options.restore_tokens)
+    text = restored(desk.store.load(entry.id), desk.tokens)
     seats = restore.candidates()
     if len(seats) > 1:
         return (
@@ -177,5 +175,7 @@ def _desk() -> _Desk:
     from .snapshots import Options, store_of  # noqa: PLC0415
 
     where = str(home())
-    options = read_settings(host_config()).of(Options)
-    return _Desk(store_of(where, resolve_profile(os.environ, where), options), options, where)
+    config = host_config()
+    options = read_settings(config).of(Options)
+    tokens = min(options.restore_tokens, restore.room_in(config))
+    return _Desk(store_of(where, resolve_profile(os.environ, where), options), tokens, where)

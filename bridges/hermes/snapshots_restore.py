@@ -7,7 +7,9 @@ kept for the agent and not for a conversation.
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections.abc import Mapping
 from typing import Any
 from weakref import ref
 
@@ -15,10 +17,14 @@ from attrs import frozen
 
 from .hooks import host_context, seats
 
-__all__ = ["candidates", "keep_nothing_of", "taken", "unkept", "wait"]
+__all__ = ["LOCAL", "candidates", "keep_nothing_of", "room_in", "taken", "unkept", "wait"]
 
-_INTERACTIVE = frozenset({"cli", "tui", "desktop"})
+LOCAL = frozenset({"cli", "tui", "desktop"})
+"""Platforms with one user, to whom all that is in the profile belongs; of one that is not told nobody knows that."""
+
 _MOST = 1000
+_SPILLED = 10_000  # characters from which the host does that, where nobody has set it
+_BESIDE = 1_000  # characters that are left to others who have something to say with the same message
 _lock = threading.Lock()
 
 
@@ -59,6 +65,23 @@ def wait(text: str, home: str, seat: Any = None) -> None:
         _waiting.append(_Waiting(text, home, None if seat is None else ref(seat)))
 
 
+def room_in(config: Mapping[str, Any]) -> int:
+    """How many tokens can go with a message: what is longer the host puts into a file, and shows little of.
+
+    `config` is the host's; what it counts are characters, of which a token of ours has no more than four.
+    """
+    from engines.snapshotter.telling import LEAST_TOKENS  # noqa: PLC0415 - register() does without
+
+    hooks = config.get("hooks")
+    told = hooks.get("output_spill") if isinstance(hooks, Mapping) else None
+    told = told if isinstance(told, Mapping) else {}
+    if told.get("enabled") is not None and not told["enabled"]:
+        return sys.maxsize
+    most = told.get("max_chars")
+    room = most if type(most) is int and most > 0 else _SPILLED
+    return max(LEAST_TOKENS, (room - _BESIDE) // 4)
+
+
 def taken(sid: str, home: str) -> str | None:
     """What waits for the agent of a conversation that begins a turn; it is gone then."""
     if not _waiting:
@@ -86,7 +109,7 @@ def _seat_of(one: _Waiting) -> Any:
 
 def _may_be_meant(seat: Any) -> bool:
     """A helper has another platform, or a parent; a review in the background has neither, but no snapshots either."""
-    if not seat.made or seat.alone or seat.session.get("parent") or seat.session.get("platform") not in _INTERACTIVE:
+    if not seat.made or seat.alone or seat.session.get("parent") or seat.session.get("platform") not in LOCAL:
         return False
     return seat.cell is None or seat.cell.sid not in unkept
 

@@ -112,7 +112,7 @@ class _Registry:
         ask = max((fact.ask for fact in self._me.facts(where(Compressed, sid=sid))), default=0)
         if new is None and ask > ledger.ask:
             self._book.step(sid, e.Compacted(ask, messages))
-        elif new is None or ledger.curious or _speaks_of_skills(messages, new):
+        elif new is None or ledger.curious or _speaks_of_skills(messages, new) or _begins(ledger, messages, new):
             self._tell_loads(sid, messages, len(messages) if new is None else new)
             self._book.step(sid, e.Seen(messages))
 
@@ -145,7 +145,9 @@ class _Registry:
 
     def _declare(self, fact: SkillRequired) -> None:
         """Others say what the task needs; what is said here follows from that, and is no news."""
-        sid = fact.sid
+        self._declared(fact.sid)
+
+    def _declared(self, sid: str) -> None:
         own = self._shown.get(sid, {})
         names = frozenset(fact.name for fact in self._me.facts(where(SkillRequired, sid=sid)) if fact not in own)
         self._book.step(sid, e.Declared(names))
@@ -166,8 +168,11 @@ class _Registry:
         me, sid = self._me, ledger.sid
         facts = view(ledger, self._book.policy_of(sid))
         old = self._shown.get(sid, {})
-        for fact in [fact for fact in old if fact not in facts]:
+        gone = [fact for fact in old if fact not in facts]
+        for fact in gone:
             me.retract(old.pop(fact))
+        if any(type(fact) is SkillRequired for fact in gone):
+            me.later(partial(self._declared, sid))  # where somebody says the same it stands, and nobody hears that
         self._shown[sid] = {fact: old.get(fact) or me.publish(fact) for fact in facts}
 
     def _retract(self, sid: str) -> None:
@@ -239,6 +244,11 @@ def _speaks_of_skills(messages: Messages, new: int) -> bool:
     return any(
         role_of(row) == "user" or any(call.name == SKILL_TOOL for call in calls_of(row)) for row in messages[new:]
     )
+
+
+def _begins(ledger: Ledger, messages: Messages, new: int) -> bool:
+    """Whether the model is at work from there on, on a task that needs what was loaded before it."""
+    return not ledger.running and bool(ledger.required) and any(role_of(row) == "assistant" for row in messages[new:])
 
 
 def _at_once(fn: Callable[[], object]) -> None:

@@ -119,8 +119,10 @@ class Ledger:
 
     @property
     def required(self) -> tuple[Skill, ...]:
-        """The skills that the task at hand needs: what is declared, and what was loaded or used for it."""
-        return tuple(skill for skill in self.skills if skill.key in self.touched or named(skill, self.declared))
+        """The skills that the task at hand needs: what is declared, else what was loaded or used for it."""
+        if self.declared:
+            return tuple(skill for skill in self.skills if named(skill, self.declared))
+        return tuple(skill for skill in self.skills if skill.key in self.touched)
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -176,7 +178,8 @@ def view(ledger: Ledger, policy: SkillPolicy) -> tuple[Any, ...]:
             facts.append((SkillAvailable if skill.state == "available" else SkillPruned)(*told))
         if policy.each is not None and entry.tokens > policy.each:
             facts.append(SkillTooLarge(*told[:3], tokens=entry.tokens, limit=policy.each))
-    facts += [SkillRequired(sid, ledger.task, label) for label in ledger.needs]
+    # What is declared stands already, and a fact that is ours as well would not be told from one that is ours alone.
+    facts += [SkillRequired(sid, ledger.task, label) for label in ledger.needs if label not in ledger.declared]
     loss = ledger.loss
     if loss is not None:
         labels = [skill.entry.label for skill in ledger.skills if skill.key in loss.skills]

@@ -134,11 +134,12 @@ class _Snapshotter:
     def _session(self, session: f.Session) -> None:
         if session.state == "active":
             self._of(session.sid).named(session.host_session)
-            store = self._store(session)
+            store = self._store(session, "session_start")
             if store is not None:
                 self._me.task(self._look, session, store)
         elif session.sid in self._known and not self._lives_on(session):
-            self._boundary(session, "session_reset" if session.ended == "session_reset" else "session_end")
+            reason = "session_reset" if session.ended == "session_reset" else "session_end"
+            self._boundary(session, reason, self._store(session, reason))
         else:
             self._ways.closed(session.sid)
         if session.state != "active":
@@ -213,7 +214,8 @@ class _Snapshotter:
         if session is None or session.state != "active":
             return None
         self._compacting[sid] = max(ask, self._compacting.get(sid, 0))
-        return self._boundary(session, "compaction")
+        store = self._store(session, "compaction")
+        return None if store is None else self._boundary(session, "compaction", store)
 
     def _session_of(self, sid: str) -> f.Session | None:
         known = self._known.get(sid)
@@ -227,21 +229,21 @@ class _Snapshotter:
 
     # -- what is written ----------------------------------------------------------------------------------------------
 
-    def _store(self, session: f.Session) -> SnapshotStore | None:
+    def _store(self, session: f.Session, reason: str) -> SnapshotStore | None:
         try:
             return self._ways.store_for(session)
         except Exception as error:  # noqa: BLE001 - told, as what a disk does is
-            self._notices.tell(f.SnapshotFailed(session.sid, "session_start", said(error)))
+            self._notices.tell(f.SnapshotFailed(session.sid, reason, said(error)))
             return None
 
-    def _boundary(self, session: f.Session, reason: str) -> trio.Event:
+    def _boundary(self, session: f.Session, reason: str, store: SnapshotStore | None) -> trio.Event:
         """Have a snapshot written of what is known by now; what is returned is set when that is over."""
         import trio  # noqa: PLC0415 - as above
 
         known, done = self._of(session.sid), trio.Event()
         known.named(session.host_session)
         parent = {"parent": self._host_id(session.parent)} if session.parent else {}
-        write = self._writing.begin(known, session, reason, self._store(session), parent)
+        write = self._writing.begin(known, session, reason, store, parent)
 
         async def job() -> None:
             try:

@@ -150,7 +150,7 @@ class World:
 
     # -- what holds ---------------------------------------------------------------------------------------------------
 
-    def says(self, cls: type, sid: str = SID) -> set[str]:
+    def says(self, cls: type[Any], sid: str = SID) -> set[str]:
         """The names of the skills that are said to be so."""
         return {fact.name for fact in self.run.ds.facts(cls) if fact.sid == sid}
 
