@@ -320,7 +320,7 @@ def test_what_comes_after_the_end_of_its_conversation_is_nobodys(
     def begins_anew(_self: Fake, messages: Any, _told: Any) -> Any:
         engine.on_session_reset()
         waits(lambda: not facts(f.Serving, sid=sid))
-        return [][0] if fails else messages[-1:]
+        return messages[len(messages)] if fails else messages[-1:]
 
     sid = engine.seat.cell.sid
     Fake.plan = begins_anew

@@ -98,7 +98,6 @@ def test_missing_results_are_stubbed() -> None:
         {"role": "assistant", "content": "x", "tool_calls": [{"id": None, "function": {"name": "read"}}]},
         {"role": "assistant", "content": "x", "tool_calls": [{"id": "q", "call_id": [], "function": {"name": "read"}}]},
         {"role": "assistant", "content": "x", "tool_calls": [{"id": "q", "function": {"name": None}}]},
-        {"role": "tool", "tool_call_id": ["a"], "content": "x"},
     ],
 )
 def test_a_row_that_is_none_of_a_chat_is_refused(row: dict[str, Any]) -> None:
@@ -107,6 +106,15 @@ def test_a_row_that_is_none_of_a_chat_is_refused(row: dict[str, Any]) -> None:
     assert refused(answer)
     assert strictly(Messages.of(answer), Messages.of(BEFORE)).messages is None
     assert answer == record(Messages.of(answer), Messages.of(BEFORE)).messages
+
+
+@pytest.mark.parametrize("answered", [None, ["a"], {"id": "a"}, 5])
+def test_a_result_that_does_not_say_what_it_answers_is_an_orphan(answered: Any) -> None:
+    """A real engine gives back such ones, and the rest of its list can be used."""
+    odd = {"role": "tool", "tool_call_id": answered, "content": "x"}
+    assert [user("First."), said("So."), user("Now this.")] == mended(
+        [user("First."), odd, said("So."), user("Now this.")]
+    )
 
 
 def test_what_the_host_has_itself_is_not_charged() -> None:

@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from bridges.hermes import desk as desks
-from bridges.hermes.runtime import BATCH, Runtime
+from bridges.hermes.runtime import BATCH, Runtime, running
 from dataspace import where
 from engines import facts as f
-from tests.hermes_adapter.desk import FAKE, Engines, facts
+from tests.hermes_adapter.desk import FAKE, Engines, commit, conversation, facts
+from tests.hermes_adapter.fakes import Fake
 from tests.hermes_adapter.fixtures import engines
+from tests.test_hermes_compress import waits
 
 __all__ = ["engines"]
 
@@ -76,6 +78,64 @@ def test_an_error_of_a_call_ends_nothing(runtime: Runtime) -> None:
     with pytest.raises(ZeroDivisionError):
         runtime.ask(lambda _desk: 1 // 0)
     assert runtime.ask(lambda _desk: 1) == 1
+
+
+def _crash(desk: Any) -> None:
+    """What the actor that shows conversations may come upon."""
+
+    def fails() -> None:
+        raise ValueError("no fact can hold that")
+
+    desk.me.later(fails)
+
+
+@pytest.mark.parametrize("kind", ["compressor", FAKE])
+def test_a_dataspace_whose_desk_has_crashed_is_replaced(engines: Engines, kind: str) -> None:
+    """Otherwise all conversations of the process would wait in vain, and each compaction for all of its deadline."""
+    one, two = engines.started(kind, session="s1"), engines.started(kind, session="s2")
+    before = running()
+    assert before is not None
+    before.ask(lambda _desk: None)
+    before.soon(_crash)
+    before._thread.join(30)
+    assert (True, False) == (before.dead, before.alive)
+    for engine in (one, two):
+        engine.update_from_response({"prompt_tokens": 150_000})
+        assert engine.should_compress(150_000)
+        rows = conversation(60, 9_000)
+        assert engine.compress(rows, current_tokens=150_000) is not rows
+        commit(engine)
+        assert 1 == len(facts(f.Compressed, engine))
+    after = running()
+    assert after is not None
+    assert after is not before
+    assert after.alive
+
+
+def test_a_call_that_waits_when_the_desk_crashes_waits_no_longer(engines: Engines) -> None:
+    """The host gets its own list back, and the next call finds another dataspace."""
+    engine = engines.started(FAKE)
+    runtime = running()
+    assert runtime is not None
+    Fake.plan = lambda _self, rows, _told: runtime.soon(_crash) or runtime._thread.join(30) or rows[-1:]
+    rows = conversation()
+    assert rows is engine.compress(rows)
+    assert "has ended" in engine._last_summary_error
+    Fake.plan = None
+    waits(lambda: not engine.seat.hosted[FAKE].stuck)
+    assert engine.compress(rows) is not rows, engine._last_summary_error
+
+
+@pytest.mark.parametrize("name", [{"id": 1}, 17, ("s", 1)])
+def test_a_session_by_any_name(engines: Engines, name: Any) -> None:
+    """Whatever the host calls it, it can be shown."""
+    engine = engines.started("compressor")
+    engine.bind_session_state(None, name)
+    engine.on_session_start(name, platform=name, model=name)
+    runtime = running()
+    assert [str(name)] == [fact.host_session for fact in facts(f.Session, engine)]
+    assert runtime is running()
+    engine.on_session_end(name, [])
 
 
 def test_many_readings_are_shown_in_parts_and_all_of_them(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:

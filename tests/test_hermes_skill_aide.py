@@ -224,6 +224,9 @@ def test_an_older_version_is_metadata_from_the_next_request_on(make: Any, monkey
         aide.turn_ended(turn)
         assert [] == host._middleware["llm_request"]
         aide.context(TurnBegun("t2", "more"))
+    aide.changed(settings(once=False))
+    aide.context(TurnBegun("t3", "off"))
+    assert [] == host._middleware["llm_request"]
 
 
 def test_a_resumed_session_is_looked_over_where_there_is_cause(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,6 +243,27 @@ def test_a_resumed_session_is_looked_over_where_there_is_cause(make: Any, monkey
         aide.request(rows)
         assert wanted == bool(host._middleware.get("llm_request"))
         aide.ended("session_end")
+
+
+def test_a_request_that_cannot_be_looked_over_goes_out(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    """Whatever is wrong with it or with us; and of turns that never end only the latest are remembered."""
+    host = Host()
+    monkeypatch.setattr(skill_audit, "host_context", [host])
+    monkeypatch.setattr(skill_audit, "MOST", 2)
+    for turn in ("t1", "t2", "t3"):
+        skill_audit.look_over(turn)
+    rows = [user("go"), *load("k1", "alpha"), *load("k2", "alpha")]
+    assert [True, False, False] == [host.send(turn, rows) is None for turn in ("t1", "t2", "t3")]
+
+    def broken(_request: Any) -> Any:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr(skill_audit, "collapsed_request", broken)
+    assert host.send("t3", rows) is None
+    assert "could not be looked over" in caplog.text
+    for turn in ("t1", "t2", "t3"):
+        skill_audit.over(turn)
+    assert [] == host._middleware["llm_request"]
 
 
 def test_without_middleware_there_is_no_audit(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,3 +172,38 @@ def test_a_name_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     linked = Entry("s", None, "api.md", None, "pruned", called="c9/s")
     assert "c9/s/SKILL.md" == known.same(linked).path
     assert Entry("t", None, "api.md", None, "pruned") == known.same(Entry("t", None, "api.md", None, "pruned"))
+
+
+NAMES = [
+    "навык", "技能 スキル", 'a "quoted" one', "it's", "x (12 chars)", "x (y.md)", "[SKILL_PRUNED: x]", "n file=f", "- a", "  spaced  ",
+    "a: pruned — reload before use if required by active task", "a" * 400, "plug:beta", "cat/x", "a\tb\nc", "{}", "\u2028x",
+    '<skill name="a">', "</active_skills>", "[SUMMARY", "a\u0301",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("block", [False, True], ids=["rows", "block"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_with_anything_in_it_stays_one_skill(name: str, block: bool) -> None:
+    """Over two compactions of any kind, the second of which takes its rows too; never a second skill, made of parts of the name."""
+    rows = [user("go"), *load("k1", name, result_text(name, body_of("odd"), path=f"m/{name}/SKILL.md"))]
+    rows = [*rows, {"role": "assistant", "content": "done"}, user("next")]
+    (one,) = scan(rows)
+    plain_marker = f"[skill_view] name={name} (1,234 chars)"
+    host = "[CONTEXT COMPACTION — REFERENCE ONLY] It was.\n\n--- END OF CONTEXT SUMMARY"
+    for draft in (
+        [user("go"), {"role": "assistant", "content": "done"}, user("next")],
+        shortened(rows, "k1", to=plain_marker),
+        shortened(rows, "k1", to=text_of(rows[2])[:50]),
+        [{"role": "user", "content": host, SUMMARY_KEY: True}, *rows[1:]],
+    ):
+        made = revise(draft, [one], [name], original=rows, block=block)
+        assert made == revise(made, [one], [name], original=rows, block=block)
+        assert [one.key] == [entry.key for entry in scan(made)]
+        bare = [row for row in made.thaw() if row["role"] != "tool" and "tool_calls" not in row]
+        again = revise(bare, scan(made), [name], original=made)
+        assert [(one.key, one.sha256, "pruned")] == [(entry.key, entry.sha256, entry.state) for entry in scan(again)]
+        if " file=" not in name:
+            stored = [
+                {key: value for key, value in row.items() if not key.startswith("_skill")} for row in again.thaw()
+            ]
+            assert [None] == [entry.file for entry in scan(stored)]

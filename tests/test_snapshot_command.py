@@ -70,6 +70,19 @@ def test_list_show_restore_clear(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert [] == SnapshotStore(tmp_path / FOLDER).list()
 
 
+def test_the_words_of_the_command_in_a_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a subcommand it lists, with the options of `list`; `help` helps."""
+    home = str(home_with(tmp_path / "home", "a", "b"))
+    listed = run(capsys, "list", "--home", home)
+    assert 0 == listed[0]
+    assert listed == run(capsys, "--home", home)
+    assert "snapshots" in json.loads(run(capsys, "--json", "--home", home)[1])
+    helped = run(capsys, "--help")
+    assert 0 == helped[0]
+    assert helped == run(capsys, "help") == run(capsys, "-h")
+    assert "restore" in helped[1]
+
+
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With --json each says one object, with profile and folder."""
     home = ("--home", str(home_with(tmp_path, "first")), "--json")

@@ -391,6 +391,31 @@ async def test_n13_parent_and_child(folder: Path) -> None:
         assert ["The parent's request."] == [one.task_state["request"] for one in place.snapshots()]
 
 
+async def test_helpers_evict_nobody(folder: Path) -> None:
+    """N01, N13: many that were delegated to and are done leave one snapshot; one that was interrupted keeps its own."""
+    SnapshotStore(folder).save(Snapshot("other", timestamp=1_000_000))
+    async with placed(folder) as place:
+        for parent in ("s1", "s2"):
+            place.begin(parent)
+            place.work(parent, f"Request of {parent}.")
+        for n in range(12):
+            sid, parent = f"h{n}", "s2" if n == 7 else "s1"
+            place.begin(sid, parent=parent)
+            place.work(sid, f"Help {n}.")
+            if n == 9:
+                place.me.publish(f.Asked(sid, 1, 1, "snapshotter", "reviser"))
+                await place.saved("compaction", sid)
+            if n != 3:
+                place.me.send(f.TurnEnded(sid, "t1", text=f"It is {n}."))
+            place.loop.feed(SessionEnded(sid))
+            await place.saved("session_end", sid)
+        for parent in ("s1", "s2"):
+            place.loop.feed(SessionEnded(parent))
+            await place.saved("session_end", parent)
+        names = ["host-s2", "host-s1", "host-h11", "host-h7", "host-h3", "other"]
+        assert names == [one.session_id for one in place.snapshots()]
+
+
 async def test_lineage_has_the_hosts_ids(folder: Path) -> None:
     """Who delegated to whom is told by ids that mean something when the process is gone."""
     async with placed(folder) as place:

@@ -24,11 +24,23 @@ from .terminal import ascii_json, clean
 __all__ = ["snapshots_command"]
 
 
-@click.group("snapshots")
+class _Snapshots(click.Group):
+    """The subcommands, with the words that the command in a session has."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Without a subcommand it is `list`; `help` is `--help`."""
+        if args[:1] == ["help"]:
+            args = ["--help"]
+        elif not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("snapshots", cls=_Snapshots)
 def snapshots_command() -> None:
     """What sessions knew, to look at and restore.
 
-    Snapshots are written when a session is compacted, reset or ended.
+    Without a command they are listed.  Snapshots are written when a session is compacted, reset or ended.
     """
 
 

@@ -12,7 +12,8 @@ tells beside, and whose it is · `seat` one agent, made up of `place` (engines, 
 `calls` (compress) · `own`, `plateau` budget and meter · `cell` one conversation's state · `desk`, `plugs`, `runtime` the
 dataspace's side · `command`, `shown` what a user asks of it · `hosted` a context engine
 written for the host, run as an engine here · `forward` its cheap calls, `bounded` such as have to come back in time ·
-`builtin`, `third` where those come from · `guard` what becomes of an answer · `wording` summaries in the host's words ·
+`builtin`, `third` where those come from · `guard` what becomes of an answer, `shape` rows that the host cannot read ·
+`strange` messages that are no JSON · `hidden` keys that nobody reads · `wording` summaries in the host's words ·
 `settings`, `blocks` the block in the host's config · `host` all that is taken from the host.
 
 What is added to, without touching the rest:

@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 
 from engines.facts import Answered, Blocked, Refused
 from engines.loop import Conversation, Engines, Policy, begin, step
-from engines.loop.events import AnswerHeard, Event, OfferCommitted, SessionEnded, SessionStarted, UsageRead
+from engines.loop.events import AnswerHeard, EngineFree, Event, OfferCommitted, SessionEnded, SessionStarted, UsageRead
 from engines.loop.policy import Accept, Verdict, kind_of
 from engines.messages import Messages
 
@@ -239,8 +239,13 @@ class Cell:
         self.engines = evolve(engines, compressors=tuple(sort))
 
     def expect(self) -> None:
-        """Somebody new is to show this conversation: until its engines serve there, they are taken to."""
+        """Somebody new is to show this conversation: until its engines serve there, they are taken to.
+
+        Of a call that still runs elsewhere nobody will tell; the engine itself knows whether it can be asked.
+        """
         with self.lock:
+            for name in self.state.busy:
+                self.happen(EngineFree(self.sid, name), quiet=True)
             self.choose(Engines(compressors=tuple(self.names[kind] for kind in self.kinds)))
 
     def renew(self, kinds: tuple[str, ...], deadline: float) -> None:

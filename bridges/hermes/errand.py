@@ -59,12 +59,11 @@ def _begin(work: Work, hear: Hear | None, me: Facet, asked: Asked) -> None:
 
     def deliver(result: Any) -> None:
         answer, error = _answer(me, asked, result.unwrap)
-        bring = partial(back, answer, error)
         with suppress(trio.RunFinishedError):
             if hear is not None and me.alive:
-                hear(answer, bring)
+                hear(answer, partial(back, answer, None))  # an error is told by that, whatever becomes of the question
             else:
-                token.run_sync_soon(bring)
+                token.run_sync_soon(back, answer, error)
 
     try:
         trio.lowlevel.start_thread_soon(call, deliver, f"{me.name} at work")

@@ -197,6 +197,8 @@ class Hosted(Forward):
                 raise OverdueError("it was not begun in time")
             if self._overdue:
                 raise StillAtWorkError(f"it has not returned from {self._overdue[0]}")
+            if self._compressing:
+                raise StillAtWorkError("it has not returned from compress")
             self._calls += 1
             missed, self._missed = self._missed, []
             self.declined = self.aborted = self.fell_back = False

@@ -172,7 +172,8 @@ class Sessions(Place):
     # -- inside -------------------------------------------------------------------------------------------------------
 
     def _named(self, session_id: str) -> None:
-        """The host's id is this one now."""
+        """The host's id is this one now; whatever it is, as a text."""
+        session_id = str(session_id)
         if session_id == self.host_id:
             return
         self.host_id = session_id

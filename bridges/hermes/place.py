@@ -94,7 +94,7 @@ class Place:
         if hosted is None:
             return own
         value = plausible(name, hosted.get(name, own), own)
-        return hide(value) if value and name in WORDS else value
+        return hide(value) if type(value) is str and name in WORDS else value
 
     def write(self, name: str, value: Any) -> None:
         """The host sets an attribute."""

@@ -56,8 +56,9 @@ class Runtime:
 
     @property
     def alive(self) -> bool:
-        """Whether what is asked of it will be done."""
-        return not self.dead
+        """Whether what is asked of it will be done: the thread runs, and the actor of the desk has not crashed."""
+        desk = self.desk
+        return not self.dead and (desk is None or desk.me.alive)
 
     def soon(self, fn: Callable[..., object], *args: Any) -> None:
         """Have `fn(desk, *args)` run on the dataspace's thread, in the order of these calls; never waits, never raises."""
@@ -162,14 +163,20 @@ class Runtime:
         """Do what is asked for, in order; a long line in pieces, so that others have their turn."""
         for _ in range(BATCH):
             if not self._calls or self._ended:
-                return
+                break
             call = self._calls.popleft()
             if call is None:
-                self._ended = True
-                self._bell.put(None)
+                self._end()
             else:
                 self._perform(call)
-        self._ring()
+        else:
+            self._ring()
+        if not self.alive and not self._ended:  # a dataspace in which nobody shows conversations is of no use
+            self._end()
+
+    def _end(self) -> None:
+        self._ended = True
+        self._bell.put(None)
 
     def _perform(self, call: tuple[Callable[..., object], tuple[Any, ...]]) -> None:
         try:
@@ -192,6 +199,8 @@ def current_runtime() -> Runtime | None:
     with _guard:
         if _current is not None and _current.alive:
             return _current
+        if _current is not None and not _current.dead:
+            _current.soon(lambda _desk: None)  # it has crashed, and sees so when it is woken
         if _starts >= MOST_STARTS:
             return None
         _starts += 1

@@ -2,7 +2,8 @@
 
 The host walks through the calls of every message before each request, and a provider refuses a whole request for one
 content of a kind it does not know.  So a row that is none of a chat's ends this turn and every later one.  Such a row
-cannot be left out either: it may be the summary of all that is gone.
+cannot be left out either: it may be the summary of all that is gone.  Results whose call nobody can tell are no such
+rows: they are orphans.
 """
 
 from __future__ import annotations
@@ -34,8 +35,6 @@ def misshapen(row: Row) -> str:
         return "there is something in the tool calls of a message that is no call"
     if not (type(content) is str or content is None or (isinstance(content, tuple) and all(map(_is_part, content)))):
         return "the content of a message is neither text nor a list of parts"
-    if row.get("role") == "tool" and not isinstance(row.get("tool_call_id"), str):
-        return "a tool result does not say in text which call it answers"
     return ""
 
 

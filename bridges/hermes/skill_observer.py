@@ -123,7 +123,9 @@ class SkillAide(Aide):
             stepped = self._book.step(self._sid, told)
             if any(one.outcome == "updated" for one in stepped.said):
                 self._look_over()
-            return None if self._audit else stepped.answer  # the model's input has each text once, the transcript has all
+            return (
+                None if self._audit else stepped.answer
+            )  # the model's input has each text once, the transcript has all
         if self._book.at_rest(self._sid, working=True):
             return None
         word = self._book.step(self._sid, e.ToolDone(call.tool, tell=True)).answer
@@ -143,7 +145,7 @@ class SkillAide(Aide):
         """While something is pruned, what that means goes with the user's message."""
         skill_audit.over(self._turn)
         self._turn = turn.turn
-        if self._audit or self._older:
+        if self._audit or (self._older and self._policy.once):
             skill_audit.look_over(turn.turn)
         if self._book.passes(self._sid, turn.turn, turn.text):
             return None

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Iterable
 from contextlib import suppress
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 from engines.messages import Messages, NotJSONError
 
@@ -57,7 +57,7 @@ class Strange:
         return [self._back(item) for item in value] if isinstance(value, list) else value
 
 
-def _has_names(value: Any) -> bool:
+def _has_names(value: Any) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict) and all(type(key) is str for key in value)
 
 

@@ -11,7 +11,7 @@ from attrs import evolve, field, frozen
 
 from .wording import label_of
 
-__all__ = ["SKILLS_KEY", "Entry", "Key", "Known", "apart", "kept_in", "labels", "listed_entry"]
+__all__ = ["SKILLS_KEY", "Entry", "Key", "Known", "apart", "kept_in", "labels", "listed_entries"]
 
 SKILLS_KEY = "_skills"
 """The private key of a summary's row: the skills that have no row of their own any more."""
@@ -106,9 +106,16 @@ class Known(dict[Key, Entry]):
         return evolve(entry, path=next((path for path in paths if path is not None), None))
 
 
-def listed_entry(label: str) -> Entry:
-    """An entry from its label in a section."""
-    parts = _APART.fullmatch(label)
+def listed_entries(listed: Iterable[str]) -> list[Entry]:
+    """Entries from their labels in sections; what tells one from others is read only where there are others."""
+    parts = {label: _APART.fullmatch(label) for label in listed}
+    bearing = Counter(part[1] for part in parts.values() if part is not None)
+    return [
+        _listed(label, part if part is not None and bearing[part[1]] > 1 else None) for label, part in parts.items()
+    ]
+
+
+def _listed(label: str, parts: re.Match[str] | None) -> Entry:
     name, _, file = (parts[1] if parts is not None else label).partition(" file=")
     path = parts[2] if parts is not None and parts[2].endswith(".md") else None
     called = parts[2] if parts is not None and path is None else name

@@ -24,7 +24,7 @@ from ..transcript import (
     text_of,
 )
 from .block import bodies_in
-from .entries import Entry, Key, Known, apart, kept_in, listed_entry
+from .entries import Entry, Key, Known, apart, kept_in, listed_entries
 from .reading import SKILL_KEY, Reading, read_lost, read_result, read_user
 from .wording import SKILL_TOOL, listed
 
@@ -103,9 +103,9 @@ def scan(messages: Iterable[Mapping[str, Any]], known: Iterable[Entry] = ()) -> 
     row explains any more.
     """
     rows = messages if isinstance(messages, Sequence) else list(messages)
-    summaries = summary_rows(rows)
+    summaries, known = summary_rows(rows), tuple(known)
     found = [one.entry() for one in look(rows, summaries, known)]
-    return (*_only_named(rows, summaries, found), *found)
+    return (*_only_named(rows, summaries, found, known), *found)
 
 
 def look(
@@ -248,16 +248,19 @@ class _Keys:
         return None
 
 
-def _only_named(rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...], found: Sequence[Entry]) -> list[Entry]:
-    """The skills that a summary names and no row; one that has a row is what that says."""
+def _only_named(
+    rows: Sequence[Mapping[str, Any]], summaries: tuple[int, ...], found: Sequence[Entry], known: Sequence[Entry]
+) -> list[Entry]:
+    """The skills that a summary names, and no row and nobody who knows them; one that has a row is what that says."""
     there = Known(found)
     nameless = {(name, entry.file) for entry in found if entry.path is None for name in entry.names}
     named: dict[Key, Entry] = {}
-    shown = {text for entry in found for text in (entry.label, apart(entry))}
+    shown = {text for entry in (*found, *known) for text in (entry.label, apart(entry))}
     for at in summaries:
         entries = kept_in(rows[at])
         said = shown | {text for entry in entries for text in (entry.label, apart(entry))}
-        entries += [listed_entry(label) for label, _ in listed(text_of(rows[at])) if label not in said]
+        labels = [label for label, _ in listed(text_of(rows[at]))]
+        entries += [one for label, one in zip(labels, listed_entries(labels), strict=True) if label not in said]
         for entry in entries:
             if there.same(entry).key not in there and (entry.called, entry.file) not in nameless:
                 named[entry.key] = entry

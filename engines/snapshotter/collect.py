@@ -34,6 +34,8 @@ def snapshot_of(
     lineage: dict[str, Any] = {"conversation": f"{run}:{memory.sid}" if run else memory.sid}
     if session.parent:
         lineage["parent"] = session.parent
+        if not (memory.working or memory.interrupted):  # done: the one that delegated to it has what came of it
+            lineage["helper_of"] = f"{run}:{session.parent}"
     earlier = [name for name in memory.sessions if name != session.host_session]
     if earlier:
         lineage["earlier_sessions"] = earlier

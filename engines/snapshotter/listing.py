@@ -133,12 +133,21 @@ class Shelf:
 def supersedes(snapshot: Snapshot, entry: Entry) -> bool:
     """Whether a snapshot takes the place of an earlier one: the same conversation, at a boundary of the same kind.
 
-    The order is that of the boundaries: clocks are put back.
+    The order is that of the boundaries: clocks are put back.  A helper that is done takes the place of all that it left
+    before, and of those before it that were done for the same conversation.
     """
-    conversation = entry.lineage.get("conversation")
-    same = conversation and isinstance(snapshot.lineage, dict) and conversation == snapshot.lineage.get("conversation")
-    older = (entry.sequence, moment_of(entry.timestamp)) < (snapshot.sequence, snapshot.moment) if same else False
-    return older and entry.reason == snapshot.reason
+    if entry.problem or not isinstance(snapshot.lineage, dict):
+        return False
+    moment, helper = moment_of(entry.timestamp), snapshot.lineage.get("helper_of")
+    if _alike(entry, snapshot, "conversation"):
+        older = (entry.sequence, moment) < (snapshot.sequence, snapshot.moment)
+        return older and (bool(helper) or entry.reason == snapshot.reason)
+    return _alike(entry, snapshot, "helper_of") and moment < snapshot.moment
+
+
+def _alike(entry: Entry, snapshot: Snapshot, name: str) -> bool:
+    known = entry.lineage.get(name)
+    return bool(known) and known == snapshot.lineage.get(name)
 
 
 def _age(entry: Entry) -> tuple[Any, ...]:

@@ -50,7 +50,8 @@ class SnapshotStore:
         """Write a snapshot, durably, and remove what is older than the `keep` newest; returns the path of its file.
 
         Raises `ValueError` for a mapping that is not of the format, or one of another profile.  With `instead` it takes the
-        place of those that the same conversation (`lineage["conversation"]`) saved earlier for the same reason.
+        place of those that the same conversation (`lineage["conversation"]`) saved earlier for the same reason; with
+        `lineage["helper_of"]` also of all others of that conversation, and of earlier helpers of the same one.
         """
         made = snapshot if isinstance(snapshot, Snapshot) else Snapshot.of(snapshot, self.profile)
         if made.profile != self.profile:

@@ -100,10 +100,14 @@ class Writing:
 
 
 def _saving(store: SnapshotStore, snapshot: Snapshot) -> Callable[[], tuple[Path, bool]]:
-    """What saves a snapshot, one of a compaction in the place of those before it, and says whether it is still there."""
+    """What saves a snapshot, and says whether it is still there.
+
+    One of a compaction, and one of a helper that is done, take the place of those before them.
+    """
+    instead = snapshot.reason == "compaction" or "helper_of" in snapshot.lineage
 
     def save() -> tuple[Path, bool]:
-        path = store.save(snapshot, instead=snapshot.reason == "compaction")
+        path = store.save(snapshot, instead=instead)
         return path, path.exists()
 
     return save

@@ -62,7 +62,10 @@ def hooks_of_its_own() -> Iterator[None]:
         pytest.param(partial(Hosted, batch=True), id="in a host, a batch", marks=in_check),
         pytest.param(partial(Hosted, times=2, steps=("prune", "act", "reload")), id="in a host, twice", marks=in_check),
         pytest.param(partial(Hosted, times=2, steps=(*TWICE, "task")), id="in a host, reloaded twice", marks=in_deep),
-        pytest.param(partial(Hosted, torn=True), id="in a host, torn", marks=in_check),
+        pytest.param(
+            partial(Hosted, torn=True, steps=("prune", "act", "reload")), id="in a host, torn", marks=in_check
+        ),
+        pytest.param(partial(Hosted, torn=True), id="in a host, all of it torn", marks=in_deep),
         pytest.param(partial(Told, times=2), id="told, twice", marks=in_deep),
         pytest.param(partial(Hosted, times=2), id="in a host, all of it twice", marks=in_deep),
         pytest.param(partial(Hosted, times=2, batch=True), id="in a host, a batch, twice", marks=in_deep),
