@@ -128,9 +128,14 @@ class Compressions(Verdicts):
         waiter = Waiter()
         cell.wait_for(waiter)
         try:
-            runtime.at_once(lambda desk: desk.open(cell, waiter, event))
             if hosted is not None:
                 hosted.exchange.prepare(frozen, messages if self.strange is None else None)
+            if not cell.at_hand():
+                runtime.at_once(lambda desk: desk.open(cell, waiter, event))
+            elif cell.put(waiter, event):
+                runtime.at_leisure(lambda desk: desk.draw(cell))
+            else:
+                runtime.at_once(lambda desk: desk.draw(cell))
             return self._wait(waiter, runtime)
         except BaseException:
             # An interrupt of this thread: nobody waits any more, and nothing of it remains.

@@ -17,10 +17,11 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from engines.facts import Answered, Blocked, Refused
+from engines.facts import Answered, Asked, Blocked, Refused
 from engines.loop import Conversation, Engines, Policy, begin, step
 from engines.loop.events import AnswerHeard, EngineFree, Event, OfferCommitted, SessionEnded, SessionStarted, UsageRead
 from engines.loop.policy import Accept, Verdict, kind_of
+from engines.loop.view import working
 from engines.messages import Messages
 
 __all__ = ["Cell", "Outcome", "Waiter"]
@@ -108,6 +109,8 @@ class Cell:
         self.shown: deque[Shown] = deque()
         self._held: Blocked | None = None
         self._heard: Answered | None = None
+        self.begins: dict[str, Callable[[Asked], bool]] = {}
+        """By name, what begins the work of an engine that can be asked past the dataspace's thread."""
         self.posted = False
         self.post: Callable[[], object] | None = None
         self.waiter: Waiter | None = None
@@ -207,19 +210,38 @@ class Cell:
             self.posted = True
         post()
 
-    def answered(self, answer: Answered) -> bool:
-        """An engine answers, on a thread of its own; whether a thread of the host has its decision by that.
+    def at_hand(self) -> bool:
+        """Whether the first compressor can be asked past the dataspace's thread."""
+        first = self.engines.compressors[:1]
+        return bool(first) and first[0] in self.begins
 
-        The message follows, and is no second answer.
-        """
+    def put(self, waiter: Waiter, event: Event) -> bool:
+        """A compress call puts its question; whether an engine is at work on it already, or the facts have to ask."""
         with self.lock:
+            self.choose(self.engines)
+            asked = working(self.happen(event, quiet=True))
+            self.opened(waiter)
+            return asked is not None and asked.to in self.begins and self.begins[asked.to](asked)
+
+    def answered(self, answer: Answered) -> bool | None:
+        """An engine has returned, on a thread of its own; whether its answer counts, or None: that could not be told.
+
+        It does if it is waited for.  The message follows, and is no second answer.
+        """
+        at = time.monotonic()
+        with self.lock:
+            asked = working(self.state)
+            counts = asked is not None and (asked.to, asked.n) == (answer.by, answer.n)
             try:
-                self.happen(AnswerHeard(self.sid, answer, at=time.monotonic()), quiet=True)
+                if counts:
+                    self.happen(AnswerHeard(self.sid, answer, at=at), quiet=True)
+                    self._heard = answer
+                if answer.by in self.state.busy:
+                    self.happen(EngineFree(self.sid, answer.by, at=at), quiet=True)
             except Exception:  # the dataspace's thread finds it once more, where it is dealt with
                 log.exception("the answer of %s could not be taken at once", answer.by)
-                return False
-            self._heard = answer
-            return self.awaited()
+                return None
+        return counts
 
     def has_heard(self, answer: Answered) -> bool:
         """Whether that has happened already."""

@@ -16,7 +16,7 @@ from dataspace import Facet
 from engines.facts import Serving
 from engines.loop import Policy
 from engines.loop.actor import Loop
-from engines.loop.events import AnswerHeard, EngineBegan, EngineCeased, Event, SessionEnded
+from engines.loop.events import AnswerHeard, EngineBegan, EngineBusy, EngineCeased, EngineFree, Event, SessionEnded
 
 from .cell import Cell, Waiter
 from .crew import Crew
@@ -114,12 +114,18 @@ class Desk(Loop):
         if cell is not None:
             if isinstance(event, EngineBegan | EngineCeased):
                 self._choose(cell)
-            if not (isinstance(event, AnswerHeard) and cell.has_heard(event.answer)):
+            if not self._known(cell, event):
                 cell.happen(event, quiet=True)
             if cell.awaited() and self.at_once is not None:
                 self.at_once(_draw_now, cell)  # the host's thread first: it needs the interpreter
             else:
                 self._draw(cell)
+
+    def _known(self, cell: Cell, event: Event) -> bool:
+        """Whether the cell has been told of it on another thread: the fact or message here only follows."""
+        if isinstance(event, AnswerHeard):
+            return cell.has_heard(event.answer)
+        return isinstance(event, EngineBusy | EngineFree) and event.engine in cell.begins
 
     def _began(self, serving: Serving) -> None:
         sid = self.plugs.sid_of(serving)

@@ -1,82 +1,140 @@
 """Work that an asked engine does in a thread: no task of the event loop waits for it.
 
 The question's lifetime is not the work's: when the question goes, the thread is left alone, what it brings is dropped,
-and the engine is not asked about this conversation until it has returned.
+and the engine is not asked about this conversation until it has returned.  Where there is a short way to the host, a
+thread of the host's that has stepped a question begins the work itself, and has the answer from the thread of the work:
+the facts follow, and what they ask for is begun only if nobody has.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import trio
 
-from dataspace import Facet, where
+from dataspace import Facet, Handle, where
 from engines.facts import Answered, Asked, Serving, Working
 from engines.messages import Messages
 
-__all__ = ["serve_in_thread"]
+__all__ = ["ShortWay", "serve_in_thread"]
 
 Work = Callable[[Asked], Messages | None]
-Hear = Callable[[Answered, Callable[[], None]], None]
-"""Takes an answer on the thread of the work, and has what it is given called on the dataspace's thread, before
-anything that is asked of that later."""
+Unwrap = Callable[[], Messages | None]
 log = logging.getLogger(__name__)
 
 
-def serve_in_thread(me: Facet, work: Work, *, sid: str, seconds: float, hear: Hear | None = None) -> None:
+class ShortWay(Protocol):
+    """Between an engine and who waits for it, past the dataspace's thread; called from any thread."""
+
+    def opened(self, begin: Callable[[Asked], bool]) -> None:
+        """`begin` begins the work; False: it was begun before, another one still runs, or the engine is gone."""
+
+    def began(self) -> None:
+        """A call is about to run."""
+
+    def answered(self, answer: Answered, bring: Callable[[bool | None], None]) -> None:
+        """It has returned.  `bring(counts)` has to be called on the dataspace's thread, before what is asked later."""
+
+
+def serve_in_thread(me: Facet, work: Work, *, sid: str, seconds: float, way: ShortWay | None = None) -> None:
     """Answer what this compressor is asked about `sid` with `work(asked)`, in a thread and the asker's context variables.
 
-    It is what `engines.serve` with `blocking` does, in two changes of threads.  `work` must not touch the dataspace; it
-    returns messages, or None to decline, and what it raises is the answer to this one question and no more.  With `hear`
-    whoever waits for the answer has it before the dataspace's thread has.
+    It is what `engines.serve` with `blocking` does, in two changes of threads, or with a short way in one.  `work` must
+    not touch the dataspace; it returns messages, or None to decline, and what it raises is the answer to this one
+    question and no more.
     """
-    me.during(where(Asked, to=me.name, role="compressor", sid=sid), partial(_begin, work, hear))
+    errands = _Errands(me, work, way)
+    me.during(where(Asked, to=me.name, role="compressor", sid=sid), errands.asked)
     me.later(lambda: me.publish(Serving(me.name, "compressor", sid, seconds=seconds)))
+    if way is not None:
+        way.opened(errands.begin)
 
 
-def _begin(work: Work, hear: Hear | None, me: Facet, asked: Asked) -> None:
-    engine = me.actor.root  # the work outlives the question, so the question's lifetime cannot stand behind it
-    working = engine.publish(Working(me.name, asked.sid))
-    call = partial(work, asked) if asked.context is None else partial(asked.context.copy().run, work, asked)
-    token = trio.lowlevel.current_trio_token()
+class _Errands:
+    """The work of one engine for one conversation: one call at a time, each asking once."""
 
-    def back(answer: Answered, error: BaseException | None) -> None:
+    def __init__(self, me: Facet, work: Work, way: ShortWay | None) -> None:
+        self._me = me.actor.root  # the work outlives the question, so the question's lifetime cannot stand behind it
+        self._work = work
+        self._way = way
+        self._lock = threading.Lock()
+        self._begun = 0  # the number of the latest asking that was begun
+        self._running = False
+        self._working: Handle | None = None
+        self._token = trio.lowlevel.current_trio_token()
+
+    def begin(self, asked: Asked) -> bool:
+        """Have a thread do it; on any thread."""
+        with self._lock:
+            if self._running or asked.n <= self._begun or not self._me.alive:
+                return False
+            self._running, self._begun = True, asked.n
+        if self._way is not None:
+            self._way.began()
+        call = partial(self._work, asked)
+        if asked.context is not None:
+            call = partial(asked.context.copy().run, call)
         try:
-            awaited = me.alive
-            if engine.alive:  # otherwise its conversation is over
-                with engine.turn():  # or what follows from the first ends the question before it has its answer
-                    engine.retract(working)
-                    if awaited:
+            trio.lowlevel.start_thread_soon(call, partial(self._deliver, asked), f"{self._me.name} at work")
+        except RuntimeError as error:  # there are no more threads to be had
+            self._returned(asked, partial(_refuse, error))
+        return True
+
+    def asked(self, me: Facet, asked: Asked) -> None:
+        """The question stands as a fact; on the dataspace's thread."""
+        if asked.n > self._begun:
+            self._working = self._me.publish(Working(self._me.name, asked.sid))
+            if not self.begin(asked):  # a call runs of which nobody here has heard
+                me.send(Answered(asked.sid, asked.ask, asked.n, self._me.name, error="it is still at work"))
+        elif asked.n == self._begun and self._running and self._working is None:
+            self._working = self._me.publish(Working(self._me.name, asked.sid))
+
+    def _deliver(self, asked: Asked, result: Any) -> None:
+        self._returned(asked, result.unwrap)
+
+    def _returned(self, asked: Asked, unwrap: Unwrap) -> None:
+        """Tell the answer; on the thread of the work."""
+        answer, error = _answer(self._me, asked, unwrap)
+        self._running = False
+        bring = partial(self._bring, asked, answer, error)
+        with suppress(trio.RunFinishedError):
+            if self._way is not None:
+                self._way.answered(answer, bring)
+            else:
+                self._token.run_sync_soon(bring, None)
+
+    def _bring(self, asked: Asked, answer: Answered, error: BaseException | None, counts: bool | None) -> None:
+        """The message follows; if nobody waited for it any more, only errors are told.
+
+        `counts` None: nobody has heard of it yet, so it counts if the question still stands.
+        """
+        me = self._me
+        try:
+            if counts is None:
+                counts = me.alive and asked in me.facts(where(Asked, to=me.name, sid=asked.sid))
+            if me.alive:  # otherwise its conversation is over
+                with me.turn():  # or what follows from the first ends the question before it has its answer
+                    if self._working is not None and not self._running:
+                        me.retract(self._working)
+                        self._working = None
+                    if counts:
                         me.send(answer)
-            if not awaited and error is not None:
+            if error is not None and not counts:
                 log.error("%s failed in a thread nobody waits for any more", me.name, exc_info=error)
         except Exception:  # to the event loop it would be a bug of its own
             log.exception("the answer of %s was not taken", me.name)
 
-    def deliver(result: Any) -> None:
-        answer, error = _answer(me, asked, result.unwrap)
-        with suppress(trio.RunFinishedError):
-            if hear is not None and me.alive:
-                hear(answer, partial(back, answer, None))  # an error is told by that, whatever becomes of the question
-            else:
-                token.run_sync_soon(back, answer, error)
 
-    try:
-        trio.lowlevel.start_thread_soon(call, deliver, f"{me.name} at work")
-    except RuntimeError as error:  # there are no more threads to be had
-        refusal = error
-
-        def refuse() -> None:
-            raise refusal
-
-        back(*_answer(me, asked, refuse))
+def _refuse(error: BaseException) -> Messages | None:
+    raise error
 
 
-def _answer(me: Facet, asked: Asked, unwrap: Callable[[], Messages | None]) -> tuple[Answered, BaseException | None]:
+def _answer(me: Facet, asked: Asked, unwrap: Unwrap) -> tuple[Answered, BaseException | None]:
     """What the work has brought, or what it has ended with."""
     try:
         return Answered(asked.sid, asked.ask, asked.n, me.name, messages=unwrap()), None

@@ -24,7 +24,7 @@ from .forward import Forward, accepted, left_running, said
 from .hidden import remember
 
 if TYPE_CHECKING:
-    from .errand import Hear
+    from .errand import ShortWay
 
 __all__ = ["Hosted", "HostedError", "accepted", "shallow_twin"]
 
@@ -95,8 +95,8 @@ class Hosted(Forward):
 
     # -- compress -----------------------------------------------------------------------------------------------------
 
-    def boot(self, sid: str, seconds: float, hear: Hear | None = None) -> Callable[[Facet], None]:
-        """The boot function of its actor for one conversation; `hear` is told of its answers first."""
+    def boot(self, sid: str, seconds: float, way: ShortWay | None = None) -> Callable[[Facet], None]:
+        """The boot function of its actor for one conversation; `way` leads past the dataspace's thread."""
 
         def work(asked: Asked) -> Messages | None:
             done = self._compressed(asked.messages, asked.focus)
@@ -110,7 +110,7 @@ class Hosted(Forward):
         def boot(me: Facet) -> None:
             from .errand import serve_in_thread  # noqa: PLC0415 - only where there is an event loop
 
-            serve_in_thread(me, work, sid=sid, seconds=seconds, hear=hear)
+            serve_in_thread(me, work, sid=sid, seconds=seconds, way=way)
 
         return boot
 

@@ -13,7 +13,6 @@ from typing import Any
 from attrs import frozen
 
 from dataspace import Facet
-from engines.facts import Answered
 from engines.loop.events import BudgetChanged, UsageRead
 from engines.loop.policy import Accept, Verdict
 from engines.messages import Messages
@@ -33,6 +32,7 @@ from .own import Own
 from .runtime import Runtime, current_runtime
 from .settings import Settings, host_config, read_settings
 from .third import EngineNotFoundError, Native, third_party
+from .way import Way
 from .wording import compressor, host_wording
 
 __all__ = ["Offer", "Place", "rules"]
@@ -243,9 +243,8 @@ class Place:
         for kind in kinds:
             hosted, native = self.hosted.get(kind), self.native.get(kind)
             if hosted is not None:
-                made[cell.names[kind]] = hosted.boot(
-                    cell.sid, self.settings.deadline, partial(_hear, cell, self.runtime)
-                )
+                way = Way(cell, cell.names[kind], self.runtime)
+                made[cell.names[kind]] = hosted.boot(cell.sid, self.settings.deadline, way)
             elif native is not None:
                 made[cell.names[kind]] = native.boot
             else:
@@ -256,19 +255,13 @@ class Place:
         self.runtime = runtime
         if runtime is None:
             return
+        cell.begins.clear()
         cell.expect()
         boots, settings = self.boots(cell, cell.kinds), self.settings
         cell.post = None
         runtime.soon(lambda desk: desk.adopt(cell, boots, settings))
         cell.post = partial(runtime.soon, _draw, cell)
         cell.follow()
-
-
-def _hear(cell: Cell, runtime: Runtime | None, answer: Answered, bring: Callable[[], None]) -> None:
-    """An answer decides on the thread it comes on; its facts may take their time once nobody waits for them."""
-    decided = cell.answered(answer)
-    if runtime is not None:
-        (runtime.soon if decided else runtime.at_once)(lambda _desk: bring())
 
 
 def _draw(desk: Any, cell: Cell) -> None:

@@ -30,6 +30,9 @@ BATCH = 20
 PAUSE = 0.001
 """Seconds from the bell to the work: by then the host's call has returned, and no longer needs the interpreter."""
 
+LEISURE = 0.02
+"""The same where an engine is at work, and both threads need the interpreter until it has asked its model."""
+
 T = TypeVar("T")
 Call = tuple[Callable[..., object], tuple[Any, ...]] | None
 log = logging.getLogger(__name__)
@@ -47,7 +50,7 @@ class Runtime:
         self.dead = False
         self.desk: Desk | None = None
         self._calls: deque[Call] = deque()
-        self._bell: SimpleQueue[None] = SimpleQueue()
+        self._bell: SimpleQueue[float] = SimpleQueue()
         self._rung = self._ended = False
         self._token: Any = None
         self._ident = 0
@@ -72,6 +75,11 @@ class Runtime:
         """Like `soon`, also on the dataspace's thread: not now, but after a pause."""
         self._calls.append((fn, args))
         self._ring()
+
+    def at_leisure(self, fn: Callable[..., object], *args: Any) -> None:
+        """Like `soon`, where the host's thread waits for something else: a short wait is over by then."""
+        self._calls.append((fn, args))
+        self._ring(LEISURE)
 
     def at_once(self, fn: Callable[..., object], *args: Any) -> None:
         """Like `soon`, by somebody who waits for it; on the dataspace's thread: as soon as it has done what it does now."""
@@ -116,10 +124,10 @@ class Runtime:
         self._ring()
         self._thread.join()
 
-    def _ring(self) -> None:
+    def _ring(self, pause: float = PAUSE) -> None:
         if not self._rung:
             self._rung = True
-            self._bell.put(None)
+            self._bell.put(pause)
 
     # -- the thread ---------------------------------------------------------------------------------------------------
 
@@ -156,8 +164,7 @@ class Runtime:
 
     def _listen(self) -> None:
         """Wait for the bell, in a thread of its own."""
-        self._bell.get()
-        time.sleep(PAUSE)
+        time.sleep(self._bell.get())
 
     def _drain(self) -> None:
         """Do what is asked for, in order; a long line in pieces, so that others have their turn."""
@@ -176,7 +183,7 @@ class Runtime:
 
     def _end(self) -> None:
         self._ended = True
-        self._bell.put(None)
+        self._bell.put(0)
 
     def _perform(self, call: tuple[Callable[..., object], tuple[Any, ...]]) -> None:
         try:

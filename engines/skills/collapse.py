@@ -18,7 +18,8 @@ __all__ = ["collapsed"]
 def collapsed(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]] | None:
     """The rows with repeated and older texts of skills as notices; None where there are none.
 
-    Rows that change are fresh dicts, all others the ones given.
+    Rows that change are fresh dicts, all others the ones given.  It is for rows as they were stored, not for its own result:
+    a notice has lost the path by which the text was told from that of another skill of the same name.
     """
     changed: dict[int, str] = {}
     for found in look(messages):
