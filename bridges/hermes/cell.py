@@ -109,6 +109,7 @@ class Cell:
         self.shown: deque[Shown] = deque()
         self._held: Blocked | None = None
         self._heard: Answered | None = None
+        self._chosen: tuple[Engines, tuple[str, ...], frozenset[str]] | None = None
         self.begins: dict[str, Callable[[Asked], bool]] = {}
         """By name, what begins the work of an engine that can be asked past the dataspace's thread."""
         self.posted = False
@@ -253,12 +254,15 @@ class Cell:
 
     def choose(self, engines: Engines) -> None:
         """Who serves, in configured order; the given order among equals, and kinds that are not configured last."""
+        if self._chosen == (engines, self.kinds, self.resting):
+            return
         order = {kind: place for place, kind in enumerate(self.kinds)}
         sort = sorted(engines.compressors, key=lambda name: order.get(kind_of(name), len(order)))
         self.first = sort[0] if sort else ""
         self.first_kind = kind_of(self.first)
         sort.sort(key=lambda name: name in self.resting)
         self.engines = evolve(engines, compressors=tuple(sort))
+        self._chosen = (self.engines, self.kinds, self.resting)
 
     def expect(self) -> None:
         """Somebody new is to show this conversation: until its engines serve there, they are taken to.

@@ -116,9 +116,11 @@ def _identity(row: Row) -> Any:
 def _errors(rows: Messages, request: int | None, was: int | None) -> Iterator[Problem]:
     if not rows:
         yield Problem("empty", None, "the list is empty")
-    for at, row in enumerate(rows):
-        if row.get("role") not in ROLES:  # whatever a frozen row holds can be looked up
-            yield Problem("unknown_role", at, f"no provider knows the role {row.get('role')!r}")
+    roles = [row.get("role") for row in rows]
+    if not ROLES.issuperset(roles):  # whatever a frozen row holds can be looked up
+        for at, role in enumerate(roles):
+            if role not in ROLES:
+                yield Problem("unknown_role", at, f"no provider knows the role {role!r}")
     for at, calls in torn(rows):
         if calls:
             yield Problem("missing_result", at, f"no result follows for the call {', '.join(map(repr, calls))}")
@@ -152,16 +154,17 @@ def _smaller(rows: Messages, before: Messages, changed: Changed) -> bool:
 
 
 def _alternation(rows: Messages, before: Messages) -> Iterator[Problem]:
-    spoken = [(at, role) for at, row in enumerate(rows) if (role := row.get("role")) not in SYSTEM_ROLES]
-    if spoken and spoken[0][1] != "user":
+    roles = [row.get("role") for row in rows]
+    spoken = [at for at, role in enumerate(roles) if role not in SYSTEM_ROLES]
+    if spoken and roles[spoken[0]] != "user":
         first = next((role_of(row) for row in before if role_of(row) not in SYSTEM_ROLES), "user")
         if first == "user":
-            at = spoken[0][0]
+            at = spoken[0]
             yield Problem("first_role", at, f"the conversation begins with a message of role {role_of(rows[at])!r}")
-    known: frozenset[Pair] | None = None
-    for (last, said), (at, role) in pairwise(spoken):
-        if role == said and collides(rows[last], rows[at]):
-            known = neighbours(before) if known is None else known
+    twice = [(last, at) for last, at in pairwise(spoken) if roles[last] == roles[at] and collides(rows[last], rows[at])]
+    if twice:
+        known = neighbours(before)
+        for last, at in twice:
             if collides(rows[last], rows[at], known):
                 yield Problem("alternation", at, f"a second {role_of(rows[at])} message in a row")
 

@@ -49,7 +49,9 @@ def torn(messages: Iterable[Mapping[str, Any]]) -> list[tuple[int, tuple[str, ..
     start, wanted = 0, list[str]()  # the latest row with calls, and which of them have no result yet
     for at, row in enumerate(messages):
         role = row.get("role")
-        answered = call_id(row) if role in _ANSWERS else None
+        answered = row.get("tool_call_id") if role == "tool" else None
+        if type(answered) is not str:
+            answered = call_id(row) if role in _ANSWERS else None
         if answered is not None and answered in wanted:
             wanted.remove(answered)
             continue
