@@ -412,6 +412,15 @@ def test_a_slip_is_told_where_help_is(args: tuple[str, ...], said: str, capsys: 
     assert capsys.readouterr().err.rstrip().endswith(said)
 
 
+def test_a_group_alone_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """Line by line on stdout, as the command does; a list of commands squeezed into one line of error helps nobody."""
+    for group in ((), ("telemetry",)):
+        assert 0 == main([*group])
+        out, err = capsys.readouterr()
+        assert ("", True) == (err, out.startswith("Usage: hermes-dataspace"))
+        assert all(line.startswith("  ") for line in out.partition("Commands:\n")[2].splitlines())
+
+
 def test_another_missing_module_is_not_taken_for_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a fault of the installation, and shown whole."""
     monkeypatch.delitem(sys.modules, "bridges.cli.app")

@@ -427,15 +427,28 @@ def test_it_is_bounded(place: Place) -> None:
 
 
 def test_what_status_shows() -> None:
-    """What was found, what was saved, what was not and why: a line each."""
+    """What was found, what was saved, what was not and why: a line each.
+
+    A line names the snapshot that it tells of, for without a name the newest is restored; and what a conversation that
+    is over had found when it began is nobody's any more.
+    """
     facts: dict[type, list[Any]] = {
-        f.SnapshotFound: [f.SnapshotFound("s2", "/p", session="old", reason="session_reset")],
-        f.SnapshotSaved: [f.SnapshotSaved("s1", "/saved", "compaction", 1.0)],
+        f.Session: [f.Session("s2"), f.Session("s1", "ended")],
+        f.SnapshotFound: [
+            f.SnapshotFound("s2", "/p/0a1b2c3d4e5f-c522b539-old.json", session="old", reason="session_reset"),
+            f.SnapshotFound("s1", "/p/ffffffffffff-c522b539-older.json", session="older", reason="session_end"),
+        ],
+        f.SnapshotSaved: [f.SnapshotSaved("s1", "/p/5f4e3d2c1b0a-c522b539-s1.json", "compaction", 1.0)],
         f.SnapshotFailed: [f.SnapshotFailed("s3", "session_end", "OSError: No space left on device")],
     }
     said = "\n".join(snapshots.status(SimpleNamespace(facts=lambda kind: facts[kind])))  # type: ignore[arg-type]
-    for part in ("session old", "/context-bridge restore", "/saved", "NOT saved (session_end): OSError: No space left"):
+    for part in (
+        "one of session old was there (session_reset); /context-bridge restore 0a1b2c3d4e5f brings it back",
+        "s1: saved 1970-01-01 00:00:01 UTC (compaction) as 5f4e3d2c1b0a",
+        "NOT saved (session_end): OSError: No space left",
+    ):
         assert part in said
+    assert "older" not in said
 
 
 def test_nothing_of_a_file_acts_on_a_terminal(place: Place) -> None:
@@ -445,7 +458,13 @@ def test_nothing_of_a_file_acts_on_a_terminal(place: Place) -> None:
     place.seats.append(Seat())
     found = [f.SnapshotFound("s2", "/p", session=nasty, reason="session_reset")]
     failed = [f.SnapshotFailed("s3", "session_end", nasty)]
-    facts: dict[type, list[Any]] = {f.SnapshotFound: found, f.SnapshotSaved: [], f.SnapshotFailed: failed}
+    going_on = [f.Session("s2")]
+    facts: dict[type, list[Any]] = {
+        f.Session: going_on,
+        f.SnapshotFound: found,
+        f.SnapshotSaved: [],
+        f.SnapshotFailed: failed,
+    }
     status = snapshots.status(SimpleNamespace(facts=lambda kind: facts[kind]))  # type: ignore[arg-type]
     for said in (place.command(), place.command("restore"), place.command("show 1"), *status):
         assert not set(said) & {"\x1b", "\x07"}

@@ -161,6 +161,7 @@ def test_facts_are_counted_and_found(engines: Engines) -> None:
     assert "Nothing like that stands." == say("facts (usage hermes-0)")
     for wrong in ("(usage", "usages", "(usage #:size 3)"):
         assert "A pattern is written (usage hermes-1)" in say(f"facts {wrong}")
+    assert ("(column 2)" in say("facts (usages)"), "(column" in say("facts usages")) == (True, False)
 
 
 def test_many_facts_and_long_ones_are_cut(engines: Engines) -> None:

@@ -6,7 +6,8 @@ import _thread
 import copy
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
@@ -154,32 +155,75 @@ def test_an_engine_plugged_in_later_is_asked(engines: Engines) -> None:
     assert ["late"] == [fact.by for fact in facts(f.Compressed, engine)]
 
 
-def test_the_host_has_its_answer_before_the_dataspace_has(engines: Engines) -> None:
-    """A decision does not wait for the dataspace's thread; the message follows, once, and refuses nothing."""
+@contextmanager
+def held_up() -> Iterator[None]:
+    """Nothing gets through on the dataspace's thread meanwhile."""
+    runtime, held, go_on = running(), threading.Event(), threading.Event()
+    assert runtime is not None
+    runtime.soon(lambda _desk: (held.set(), go_on.wait(30)))
+    assert held.wait(30)
+    try:
+        yield
+    finally:
+        go_on.set()
+
+
+def test_the_host_does_not_wait_for_the_dataspace(engines: Engines) -> None:
+    """Question and answer go a shorter way; their facts and messages follow, each once, and refuse nothing."""
     engine = engines.started(FAKE)
     crossed(engine)
     heard: list[Any] = []
     refused(engine, heard)
-    runtime, answers = running(), list[Any]()
+    runtime, seen = running(), list[Any]()
     assert runtime is not None
-    runtime.ask(lambda desk: desk.me.observe(f.Answered, heard=answers.append))
-    asked, answered = threading.Event(), threading.Event()
-    at_work = hosted()
-    compress = at_work.compress
-
-    def slowly(*args: Any, **kwargs: Any) -> Any:
-        runtime.soon(lambda _desk: (asked.set(), answered.wait(30)))  # nothing gets through there meanwhile
-        assert asked.wait(30)
-        return compress(*args, **kwargs)
-
-    at_work.compress = slowly
-    assert engine.compress(large()) is not None
-    assert not answers
-    answered.set()
-    commit(engine)
+    for kind in (f.Asked, f.Working, f.Compressed):
+        runtime.ask(lambda desk, kind=kind: desk.me.observe(kind, appeared=seen.append))
+    runtime.ask(lambda desk: desk.me.observe(f.Answered, heard=seen.append))
+    with held_up():
+        rows = large()
+        assert engine.compress(rows) is not rows
+        assert not seen
+        commit(engine)
     assert 1 == len(facts(f.Compressed, engine))
-    assert [FAKE] == [answer.by.partition("#")[0] for answer in answers]
-    assert not heard
+    assert [f.Asked, f.Answered, f.Compressed] == [type(each) for each in seen]
+    assert [] == heard == facts(f.Working) == facts(f.Asked)
+
+
+def test_two_answers_on_their_way_are_two(engines: Engines) -> None:
+    """The first is dropped by the host, not refused as late, though its message comes after the second answer."""
+    engine = engines.started(FAKE)
+    crossed(engine)
+    heard: list[Any] = []
+    refused(engine, heard)
+    with held_up():
+        rows = large()
+        assert engine.compress(rows) is not rows
+        assert engine.compress(rows) is not rows
+        commit(engine)
+    assert 1 == len(facts(f.Compressed, engine))
+    assert ["dropped by host"] == [message.reason for message in heard]
+
+
+def test_who_still_works_is_not_asked_again(engines: Engines) -> None:
+    """Also where the facts have not said yet that it does: an interrupted call runs on, and the next engine is asked."""
+    engine = engines.started(FAKE, "compressor")
+    crossed(engine)
+    at_work, go_on = threading.Event(), threading.Event()
+    Fake.plan = lambda _self, rows, _told: (at_work.set(), go_on.wait(30)) and rows[-1:]
+    interrupter = threading.Thread(target=lambda: (at_work.wait(30), _thread.interrupt_main()))
+    with held_up():
+        interrupter.start()
+        with pytest.raises(KeyboardInterrupt):
+            engine.compress(large())
+    Fake.plan = None
+    interrupter.join(30)
+    rows = large()
+    assert engine.compress(rows) is not rows
+    commit(engine)
+    assert ["compressor"] == [fact.by.partition("#")[0] for fact in facts(f.Compressed, engine)]
+    assert [f"{FAKE}#"] == [fact.engine.partition("#")[0] + "#" for fact in facts(f.Working)]
+    go_on.set()
+    waits(lambda: not facts(f.Working))
 
 
 # -- the offer --------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engines import facts as f
 from engines.messages import Messages
+from engines.skills.wording import sections
 from engines.snapshotter import CorruptSnapshotError, NewerSnapshotError, Snapshot, restored
 from engines.snapshotter.collect import snapshot_of
 from engines.snapshotter.findings import findings_in, findings_of_summary, plan_in, question_in
@@ -22,7 +23,7 @@ from engines.snapshotter.snapshot import Snapshot as Read
 from engines.snapshotter.snapshot import name_of
 from engines.snapshotter.telling import shown
 from engines.snapshotter.todo import next_of, todo_in
-from engines.transcript import estimate_text
+from engines.transcript import SUMMARY_KEY, estimate_text
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SECRET = "sk-test-AAAAbbbbCCCCdddd1234"
@@ -513,6 +514,77 @@ def test_work_in_flight_has_its_next_step() -> None:
     assert (True, "Next I will read p2.txt.") == (state["in_flight"], state["next_step"])
     memory.hear(f.ToolCalled("s1", "c9", "todo", result='{"todos": [{"content": "weigh", "status": "in_progress"}]}'))
     assert "weigh" == taken(memory).task_state["next_step"]
+
+
+def test_what_was_done_for_an_earlier_request_is_no_beginning_of_this_one() -> None:
+    """The next step goes on from a call only if that was made for the request at hand, by turns or by the list alone."""
+    nothing = "Begin with the request; nothing was done for it yet"
+    first = [{"role": "user", "content": "Count."}, *called(1), {"role": "assistant", "content": "One."}]
+    second = [*first, {"role": "user", "content": "Weigh."}]
+
+    told = Memory("s1")
+    told.hear(f.TurnStarted("s1", "t1", text="Count."))
+    told.hear(f.ToolCalled("s1", "call_1", "read_file", args='{"path": "p1.txt"}', result="parcel 1"))
+    told.hear(f.TurnEnded("s1", "t1", text="One."))
+    told.hear(f.TurnStarted("s1", "t2", text="Weigh."))
+    resumed = Memory("s1")  # what came before is in the list only
+    resumed.hear(f.TurnStarted("s1", "t1", text="Weigh."))
+    listed = Memory("s1")
+    listed.hear(transcript(*first))
+    for memory in (told, resumed, listed):
+        memory.hear(transcript(*second))
+        assert nothing == taken(memory).task_state["next_step"]
+        memory.hear(transcript(*second, *called(2)))
+        assert "Go on after read_file p2.txt" in taken(memory).task_state["next_step"]
+        memory.hear(transcript(*second[-1:], *called(2)))  # shorter now, and read from its beginning
+        assert "Go on after read_file p2.txt" in taken(memory).task_state["next_step"]
+
+
+def test_what_this_program_writes_into_texts_is_no_finding() -> None:
+    """Not the note that the middle of a long answer was left out, and not the sections on skills in a summary."""
+    long = "A long answer. " + "lorem parcels ipsum tariff " * 1_500 + "so far.\nThe scale is wrong by 12 grams."
+    states = sections([("tea", "pruned"), ("cake", "available")], ["tea"])
+    summary = f"## Goal\nCount the parcels.\n## Done\nDepot 9 failed twice.\n{states}\n"
+    alone = {"role": "user", "content": f"[CONTEXT SUMMARY]: Handed over.\n{summary}", SUMMARY_KEY: True}
+    merged = {"role": "assistant", "content": f"[PRIOR CONTEXT]\nIt is done.\n{summary}"}  # hosts do that at times
+    memory = Memory("s1")
+    memory.hear(f.TurnStarted("s1", "t1", text="Count."))
+    memory.hear(f.TurnEnded("s1", "t1", text=long))
+    memory.hear(transcript(alone, {"role": "assistant", "content": long}))
+    memory.hear(transcript(merged, {"role": "user", "content": "Go on."}))
+    found = "\n".join(taken(memory).key_findings)
+    assert "The scale is wrong by 12 grams." in found
+    assert "Depot 9 failed twice." in found
+    for ours in ("left out", "pruned", "kept by the runtime", "skill_view", "available in"):
+        assert ours not in found
+
+
+def test_long_arguments_and_results_are_understood() -> None:
+    """A file that was written at length is known by its path, and how a call with a long output ended by what it says."""
+    page = "line\n" * 4_000
+    calls = [
+        ("write_file", {"content": page, "path": "long.md"}, {"bytes_written": len(page)}),
+        ("terminal", {"command": "make test"}, {"output": page + "2 failed", "exit_code": 2, "error": None}),
+        ("terminal", {"command": f"cat <<E\n{page}E"}, {"output": "", "matches": [page] * 3, "error": "no room"}),
+        ("read_file", {"path": "error.log"}, {"content": f"{page}ValueError: quoted\n{page}", "total_lines": 8_001}),
+        ("skill_view", {"name": "tea"}, {"success": True, "name": "tea", "content": "Warm the pot. " * 900}),
+        ("search_files", {"pattern": "tea"}, {f"key {n}" * 9: "x" * 99 for n in range(9_000)}),  # too much for anybody
+    ]
+    memory = Memory("s1")
+    memory.hear(f.TurnStarted("s1", "t1", text="Go."))
+    for n, (tool, args, result) in enumerate(calls):
+        memory.hear(f.ToolCalled("s1", f"c{n}", tool, args=json.dumps(args), result=json.dumps(result)))
+    made = taken(memory)
+    told = [(call["target"], call["status"], call["outcome"]) for call in made.tool_calls]
+    assert ("long.md", "ok", "done") == told[0]
+    assert ("make test", "error") == told[1][:2]
+    assert told[1][2].startswith("exit 2: ")
+    assert "2 failed" in told[1][2]
+    assert ("error", "no room") == told[2][1:]
+    assert told[2][0].startswith("cat <<E")
+    assert ("error.log", "ok", "tea", "ok") == (*told[3][:2], *told[4][:2])
+    assert told[4][2].startswith("Warm the pot.")
+    assert {"long.md (edited)", "error.log"} <= set(made.task_state["files"])
 
 
 def test_without_turns_the_list_tells() -> None:

@@ -253,7 +253,7 @@ def test_the_engine_behind_the_adapter(engines: Engines, tmp_path: Path) -> None
     assert ends.settle(30)
     (entry,) = entries(local_log(home))
     assert ("usage", "fin", 700) == (entry["action"], entry["source"]["profile"], told(entry)["prompt"])
-    assert [f"  {local_log(home)}: 1 entries written"] == telemetry.status(None)[1:]  # type: ignore[arg-type]
+    assert [f"  {local_log(home)}: 1 entry written"] == telemetry.status(None)[1:]  # type: ignore[arg-type]
     ends._exit()
     assert ["usage", "session:ended"] == [entry["action"] for entry in entries(local_log(home))]
     ends._ended(session_id="s1")

@@ -293,6 +293,9 @@ def test_an_empty_answer_says_why(tmp_path: Path, command: Out) -> None:
     (log := local_log(tmp_path)).parent.mkdir(parents=True)
     log.touch()
     assert f"there are no entries in {log}" in command("tail", "--log", str(log))[2]
+    for text, told in (("<p>\n<b>\n", "none of its 2 lines is one"), ("?", "its one line is none")):
+        (other := tmp_path / "page.html").write_text(text)
+        assert f"there are no entries in {other}: {told}" in command("tail", "--log", str(other))[2]
     EpisodicLog(log).append({**usage(1), "profile": "fin", "timestamp": NOON.isoformat()})
     there = [past.profile for past in read_logs([log])[0]]
     for what in ("summary", "tail", "cluster"):

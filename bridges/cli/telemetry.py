@@ -34,12 +34,15 @@ _AGO = re.compile(r"(\d{1,6})\s*(s|m|min|h|d|w)")
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
-@click.group("telemetry")
-def telemetry_command() -> None:
+@click.group("telemetry", invoke_without_command=True)
+@click.pass_context
+def telemetry_command(context: click.Context) -> None:
     """Who did what, for which profile.
 
     Reads the logs that sessions have left.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def _of_logs(command: Callable[..., int]) -> Callable[..., int]:
@@ -66,17 +69,22 @@ def _of_logs(command: Callable[..., int]) -> Callable[..., int]:
         code = command(past=past, bad=bad, **more)
         if not past:
             place = brain or home or str(hermes_home(None)) if not logs else ""
-            tell(_why_none(paths, place, there, profile, since))
+            tell(_why_none(paths, place, there, profile, since, bad))
         return code
 
     return reading
 
 
-def _why_none(paths: Sequence[Path], place: str, there: Sequence[Past], profile: str | None, since: str | None) -> str:
+def _why_none(
+    paths: Sequence[Path], place: str, there: Sequence[Past], profile: str | None, since: str | None, bad: int
+) -> str:
     """What to say where no entry was found: what was looked for, where, and what there is."""
     if not paths:
         return f"there is no log below {shown(place)}; give another place with --home, --brain or --log"
     files = ", ".join(shown(path) for path in paths[:3]) + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+    if not there and bad:
+        lines = "its one line is none" if bad == 1 else f"none of its {bad:,} lines is one"
+        return f"there are no entries in {files}: {lines}; a log is a file that telemetry has written"
     if not there:
         return f"there are no entries in {files}"
     profiles = sorted({past.profile for past in there})

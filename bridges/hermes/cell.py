@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -24,7 +25,7 @@ from engines.loop.policy import Accept, Verdict, kind_of
 from engines.loop.view import working
 from engines.messages import Messages
 
-__all__ = ["Cell", "Outcome", "Waiter"]
+__all__ = ["Cell", "Deed", "Outcome", "Waiter"]
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +64,13 @@ class Waiter:
     def wait(self, seconds: float) -> bool:
         """Wait a while; an interrupt of this thread gets through."""
         return self._decided.wait(seconds)
+
+
+class Deed:
+    """What is to be done in the place of a message."""
+
+    def __init__(self, do: Callable[[], object]) -> None:
+        self.do = do
 
 
 class Shown:
@@ -108,7 +116,7 @@ class Cell:
         self.lock = threading.RLock()
         self.shown: deque[Shown] = deque()
         self._held: Blocked | None = None
-        self._heard: Answered | None = None
+        self._heard: list[Answered] = []  # answers whose message is still under way
         self._chosen: tuple[Engines, tuple[str, ...], frozenset[str]] | None = None
         self.begins: dict[str, Callable[[Asked], bool]] = {}
         """By name, what begins the work of an engine that can be asked past the dataspace's thread."""
@@ -224,29 +232,36 @@ class Cell:
             self.opened(waiter)
             return asked is not None and asked.to in self.begins and self.begins[asked.to](asked)
 
-    def answered(self, answer: Answered) -> bool | None:
-        """An engine has returned, on a thread of its own; whether its answer counts, or None: that could not be told.
+    def answered(self, answer: Answered, bring: Callable[[bool | None], object]) -> bool | None:
+        """An engine has returned, on a thread of its own; whether that counts, for it is waited for.
 
-        It does if it is waited for.  The message follows, and is no second answer.
+        `bring` is called with that, and with None (as is returned) if it could not be told, where facts are shown and before any that follow.
+        It sends the message, which is no second answer.
         """
         at = time.monotonic()
         with self.lock:
             asked = working(self.state)
             counts = asked is not None and (asked.to, asked.n) == (answer.by, answer.n)
+            told = Deed(partial(bring, counts))
+            self.shown.append(Shown(self.settled, (told,)))
             try:
                 if counts:
                     self.happen(AnswerHeard(self.sid, answer, at=at), quiet=True)
-                    self._heard = answer
+                    self._heard.append(answer)
                 if answer.by in self.state.busy:
                     self.happen(EngineFree(self.sid, answer.by, at=at), quiet=True)
             except Exception:  # the dataspace's thread finds it once more, where it is dealt with
                 log.exception("the answer of %s could not be taken at once", answer.by)
+                told.do = partial(bring, None)
                 return None
         return counts
 
-    def has_heard(self, answer: Answered) -> bool:
-        """Whether that has happened already."""
-        return self._heard is answer
+    def follows(self, answer: Answered) -> bool:
+        """Whether this message follows an answer that has been taken already; asked once, when it comes."""
+        with self.lock:
+            before = len(self._heard)
+            self._heard = [heard for heard in self._heard if heard is not answer]
+            return len(self._heard) < before
 
     def awaited(self) -> bool:
         """Whether a thread of the host that has waited for a decision has it now, and is about to go on."""

@@ -18,7 +18,7 @@ from engines.loop import Policy
 from engines.loop.actor import Loop
 from engines.loop.events import AnswerHeard, EngineBegan, EngineBusy, EngineCeased, EngineFree, Event, SessionEnded
 
-from .cell import Cell, Waiter
+from .cell import Cell, Deed, Waiter
 from .crew import Crew
 from .plugs import Boot, Plugs
 from .settings import Settings
@@ -124,7 +124,7 @@ class Desk(Loop):
     def _known(self, cell: Cell, event: Event) -> bool:
         """Whether the cell has been told of it on another thread: the fact or message here only follows."""
         if isinstance(event, AnswerHeard):
-            return cell.has_heard(event.answer)
+            return cell.follows(event.answer)
         return isinstance(event, EngineBusy | EngineFree) and event.engine in cell.begins
 
     def _began(self, serving: Serving) -> None:
@@ -166,7 +166,10 @@ class Desk(Loop):
         if self._states.get(cell.sid) is not state:
             self._show(state)
         for message in shown.said:
-            self.me.send(message() if type(message) is partial else message)
+            if type(message) is Deed:
+                message.do()
+            else:
+                self.me.send(message() if type(message) is partial else message)
         if not state.active:
             self._end(cell)
         elif more and left == 1 and self.in_a_while is not None:

@@ -37,8 +37,8 @@ class ShortWay(Protocol):
     def began(self) -> None:
         """A call is about to run."""
 
-    def answered(self, answer: Answered, bring: Callable[[bool | None], None]) -> None:
-        """It has returned.  `bring(counts)` has to be called on the dataspace's thread, before what is asked later."""
+    def answered(self, answer: Answered, bring: Callable[[bool | None], None]) -> bool | None:
+        """It has returned; does that count, or cannot it be told yet (None)?  `bring(counts)` has to be called on the dataspace's thread, before anything that follows."""
 
 
 def serve_in_thread(me: Facet, work: Work, *, sid: str, seconds: float, way: ShortWay | None = None) -> None:
@@ -103,31 +103,36 @@ class _Errands:
         self._running = False
         bring = partial(self._bring, asked, answer, error)
         with suppress(trio.RunFinishedError):
-            if self._way is not None:
-                self._way.answered(answer, bring)
-            else:
+            if self._way is None:
                 self._token.run_sync_soon(bring, None)
+            elif self._way.answered(answer, bring) is False:
+                self._lost(error)
 
     def _bring(self, asked: Asked, answer: Answered, error: BaseException | None, counts: bool | None) -> None:
-        """The message follows; if nobody waited for it any more, only errors are told.
+        """On the dataspace's thread, in a turn of anybody or in none: the message follows.
 
         `counts` None: nobody has heard of it yet, so it counts if the question still stands.
         """
         me = self._me
-        try:
-            if counts is None:
-                counts = me.alive and asked in me.facts(where(Asked, to=me.name, sid=asked.sid))
-            if me.alive:  # otherwise its conversation is over
-                with me.turn():  # or what follows from the first ends the question before it has its answer
-                    if self._working is not None and not self._running:
-                        me.retract(self._working)
-                        self._working = None
-                    if counts:
-                        me.send(answer)
-            if error is not None and not counts:
-                log.error("%s failed in a thread nobody waits for any more", me.name, exc_info=error)
-        except Exception:  # to the event loop it would be a bug of its own
-            log.exception("the answer of %s was not taken", me.name)
+        if counts is None:
+            counts = me.alive and asked in me.facts(where(Asked, to=me.name, sid=asked.sid))
+            if not counts:
+                self._lost(error)
+        if me.alive:  # otherwise its conversation is over
+            me.later(partial(self._tell, answer if counts else None))
+
+    def _lost(self, error: BaseException | None) -> None:
+        """Nobody hears of it any more, so the log does."""
+        if error is not None:
+            log.error("%s failed in a thread nobody waits for any more", self._me.name, exc_info=error)
+
+    def _tell(self, answer: Answered | None) -> None:
+        """One turn: or what follows from the first ends the question before it has its answer."""
+        if self._working is not None and not self._running:
+            self._me.retract(self._working)
+            self._working = None
+        if answer is not None:
+            self._me.send(answer)
 
 
 def _refuse(error: BaseException) -> Messages | None:

@@ -83,7 +83,13 @@ def facts(desk: Desk, text: str = "", *, shared: bool = False) -> str:
     try:
         found = me.facts(parse_pattern(text if text.startswith("(") else f"({text})", CLASSES))
     except DataspaceError as error:
-        return f"{error}. A pattern is written (usage hermes-1), or just usage for all of a class."
+        # Columns are told of what was typed: where the parentheses are ours they would be off by one.
+        wrong = (
+            str(error)
+            if text.startswith("(")
+            else str(error).removesuffix(f" (column {getattr(error, 'column', None)})")
+        )
+        return f"{wrong}. A pattern is written (usage hermes-1), or just usage for all of a class."
     lines = [_short(repr(fact)) for fact in found[:MOST]]
     more = [f"... and {len(found) - MOST} more"] if len(found) > MOST else []
     return "\n".join([*lines, *more]) or "Nothing like that stands."

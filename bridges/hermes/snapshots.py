@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from engines.facts import Noted, SnapshotFailed, SnapshotFound, SnapshotSaved
+from engines.facts import Noted, Session, SnapshotFailed, SnapshotFound, SnapshotSaved
 from engines.snapshotter import FOLDER, Entry, Snapshot, SnapshotError, SnapshotStore, restored, snapshotter
 from engines.snapshotter.telling import chosen, resumable
 
@@ -28,7 +29,6 @@ from .blocks import boolean, count, setting
 
 if TYPE_CHECKING:
     from dataspace import Facet
-    from engines.facts import Session
 
     from .settings import Settings
 
@@ -84,15 +84,28 @@ def status(me: Facet) -> list[str]:
     from engines.compressor.wording import plain  # noqa: PLC0415 - register() does without
 
     lines = ["snapshots: /context-bridge list"]
+    going_on = {session.sid for session in me.facts(Session) if session.state == "active"}
     lines += [
-        f"  {found.sid}: one of session {plain(found.session)} was there ({found.reason}); /context-bridge restore brings it back"
+        f"  {found.sid}: when it began, one of session {plain(found.session)} was there ({found.reason}); "
+        f"/context-bridge restore {_short(found.path)} brings it back"
         for found in me.facts(SnapshotFound)
+        if found.sid in going_on
     ]
-    lines += [f"  {saved.sid}: saved ({saved.reason}) as {saved.path}" for saved in me.facts(SnapshotSaved)]
+    lines += [
+        f"  {saved.sid}: saved {datetime.fromtimestamp(saved.at, UTC):%Y-%m-%d %H:%M:%S} UTC ({saved.reason}) as {_short(saved.path)}"
+        for saved in me.facts(SnapshotSaved)
+    ]
     lines += [
         f"  {failed.sid}: NOT saved ({failed.reason}): {plain(failed.error)}" for failed in me.facts(SnapshotFailed)
     ]
     return lines
+
+
+def _short(path: str) -> str:
+    """What a snapshot can be called by: the beginning of its id, in which no two are alike."""
+    from engines.compressor.wording import plain  # noqa: PLC0415 - as above
+
+    return plain(Path(path).stem.partition("-")[0])[:40]
 
 
 def tools(settings: Settings) -> list[dict[str, Any]]:

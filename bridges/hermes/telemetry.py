@@ -96,7 +96,8 @@ def status(_me: Facet) -> list[str]:
         for path, counts in engine.statistics().items():
             behind = f", {counts.waiting} wait" if counts.waiting else ""
             lost = f", {counts.lost} LOST while the disk stalled" if counts.lost else ""
-            lines.append(f"  {path}: {counts.handled} entries written{behind}{lost}")
+            entries = "1 entry" if counts.handled == 1 else f"{counts.handled} entries"
+            lines.append(f"  {path}: {entries} written{behind}{lost}")
     return lines
 
 

@@ -34,13 +34,13 @@ class Way:
         """A call of it is about to run."""
         self._cell.happen(EngineBusy(self._cell.sid, self._name), quiet=True)
 
-    def answered(self, answer: Answered, bring: Callable[[bool | None], None]) -> None:
+    def answered(self, answer: Answered, bring: Callable[[bool | None], None]) -> bool | None:
         """It has returned: that decides here, and is told there at once only if somebody waits for what follows."""
-        counts = self._cell.answered(answer)
+        counts = self._cell.answered(answer, bring)
         if self._runtime is not None:
             post = self._runtime.soon if self._cell.awaited() else self._runtime.at_once
-            post(self._brought, bring, counts)
+            post(self._draw)
+        return counts
 
-    def _brought(self, desk: Any, bring: Callable[[bool | None], None], counts: bool | None) -> None:
-        bring(counts)
+    def _draw(self, desk: Any) -> None:
         desk.draw(self._cell)

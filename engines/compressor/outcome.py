@@ -13,9 +13,9 @@ from attrs import frozen
 from ..skills.reading import read_result
 from ..skills.wording import label_of
 from ..transcript import Call
-from .wording import lines_with, one_line
+from .wording import excerpt, lines_with, one_line
 
-__all__ = ["PRUNED", "Outcome", "Target", "noise_in", "outcome_of", "skill_of", "target_of"]
+__all__ = ["PRUNED", "Outcome", "Target", "brief", "noise_in", "outcome_of", "skill_of", "target_of"]
 
 PRUNED = "[SKILL_PRUNED]"
 """Says in a summary that a skill's text was dropped; in the row itself stands the marker of `engines.skills`."""
@@ -60,6 +60,7 @@ _SOURCE = re.compile(
 _TRACEBACK = "traceback (most recent"
 _VARIES = re.compile(r"[/\\\d]")
 _EXIT = re.compile(r"(?i)\bexit(?:ed)?(?:\s+with)?[\s_]*(?:code|status)?\W{0,4}(\d{1,3})\b")
+_PARSED = 500_000  # characters of JSON that are read to be made shorter; what is longer is cut as it stands
 _JSON_TEXT = ("error", "message", "output", "stdout", "stderr", "result", "content", "status")
 
 
@@ -80,6 +81,27 @@ class Outcome:
     text: str
     failed: bool = False
     error: str = ""
+
+
+def brief(text: str, most: int) -> str:
+    """Return arguments or a result in about `most` characters, so that what is asked of them here can still be told.
+
+    Of a long JSON object the texts are cut, and what else is long is dropped: cut through the middle it would be no JSON,
+    and neither the path beside a long content could be read, nor the exit code after a long output.
+    """
+    if len(text) <= most:
+        return text
+    loaded = _loaded(text) if text[:1] == "{" and len(text) <= _PARSED else None
+    if not isinstance(loaded, dict):
+        return excerpt(text, most)
+    room = max(most // max(len(loaded), 2), 100)
+    short = {
+        key: excerpt(value, room) if isinstance(value, str) else value
+        for key, value in loaded.items()
+        if isinstance(value, str) or len(_as_text(value)) <= room
+    }
+    told = json.dumps(short, ensure_ascii=False)
+    return told if len(told) <= 2 * most else excerpt(text, most)
 
 
 def target_of(call: Call) -> Target:
@@ -146,8 +168,9 @@ def _structured(loaded: Mapping[str, Any], noise: frozenset[str]) -> Outcome:
         or bool(loaded.get("error"))
     )
     said = next((one_line(_as_text(loaded[key]), 160) for key in _JSON_TEXT if loaded.get(key)), "")
-    inner = _gist(_as_text(loaded.get("output") or loaded.get("stdout") or ""), noise)
-    said = said if failed or not inner else inner
+    output = _as_text(loaded.get("output") or loaded.get("stdout") or "")
+    if not (failed and any(loaded.get(key) for key in ("error", "message"))):  # what a command says of a failure is at its end
+        said = (_error_in(output) if failed else "") or _gist(output, noise) or said
     error = said or f"exit {code}" if failed else ""
     return Outcome(
         (f"exit {code}: " if code not in (0, True) else "") + (said or ("failed" if failed else "done")), failed, error

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from ..transcript import SUMMARY_END, SUMMARY_HEAD
 
 __all__ = [
+    "LEFT_OUT",
     "best_sentence",
     "bytes_of",
     "clip",
@@ -76,6 +77,10 @@ def clip_bytes(text: str, most: int) -> str:
         return text
     cut = text.encode("utf-8", "surrogatepass")[: max(most - 3, 0)].decode("utf-8", "ignore")
     return clip(cut + " …", len(cut) + 1) if cut else ""
+
+
+LEFT_OUT = re.compile(r"\n\[… [\d,]+ characters left out …\]\n")
+"""Finds what `excerpt` puts where it took something out: whoever looks for what a text says does not read it."""
 
 
 def excerpt(text: str, most: int) -> str:

@@ -80,7 +80,7 @@ def _next_step(memory: Memory, left: str) -> str:
         return left or memory.plan
     if waiting:
         return f"{waiting[-1].name} was called and had not answered; look whether it was done, then go on"
-    if memory.calls:
+    if memory.acted and memory.calls:
         last = memory.calls[-1]
         return one_line(f"Go on after {last['tool']} {last['target']} ({last['outcome']})", 240)
     return "Begin with the request; nothing was done for it yet"

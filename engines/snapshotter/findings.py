@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from ..compressor.text import parse
-from ..compressor.wording import bytes_of, clip, no_heading, one_line, plain, sentences, worth
+from ..compressor.wording import LEFT_OUT, bytes_of, clip, no_heading, one_line, plain, sentences, worth
+from ..skills.wording import without_sections
 from ..transcript import split_summary
 
 __all__ = ["findings_in", "findings_of_summary", "plan_in", "question_in"]
@@ -66,6 +67,7 @@ def findings_in(text: str, *, final: bool = False, most: int = 4) -> tuple[str, 
 
 def findings_of_summary(text: str, most: int = 12) -> tuple[str, ...]:
     """Return what the summary of a compaction holds: what was found in ours, and the most telling sentences of others."""
+    text = without_sections(text)
     ours = split_summary(text)[1]
     if not ours:
         head = _HEADED.search(text)  # what stands before the first heading tells what a summary is
@@ -86,7 +88,10 @@ def question_in(text: str) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    told = _CODE.sub("\n", text[-_READ:]).replace("**", "")
+    ours = LEFT_OUT.sub(
+        "\n", without_sections(text[-_READ:])
+    )  # without what this program has put there: nobody found it
+    told = _CODE.sub("\n", ours).replace("**", "")
     lines = [
         one_line(no_heading(_BULLET.sub("", plain(part).strip())))
         for line in told.splitlines()

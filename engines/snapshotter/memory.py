@@ -16,7 +16,7 @@ from typing import Any
 from attrs import define, field
 
 from .. import facts as f
-from ..compressor.outcome import Target, outcome_of, target_of
+from ..compressor.outcome import Target, brief, outcome_of, target_of
 from ..compressor.redact import redact
 from ..compressor.wording import excerpt, one_line
 from ..messages import Messages, Row
@@ -64,11 +64,13 @@ class Memory:
     boundaries: int = 0
     working: bool = False
     interrupted: bool = False
+    acted: bool = False  # whether a call was made for the request at hand
     _turns: int = 0
     _rows: Messages | None = None
     _known: OrderedDict[str, None] = field(factory=OrderedDict)
     _pending: dict[str, Call] = field(factory=dict)
     _nth: Counter[str] = field(factory=Counter)
+    _since: bool = False  # whether the list that is being read brought a new call after its last request
 
     @property
     def empty(self) -> bool:
@@ -95,7 +97,7 @@ class Memory:
 
     def _turn_started(self, turn: f.TurnStarted, _at: str) -> None:
         self._turns += 1
-        self.working, self.interrupted, self.question, self.plan = True, False, "", ""
+        self.working, self.interrupted, self.acted, self.question, self.plan = True, False, False, "", ""
         self._pending.clear()
         if turn.text.strip():
             self._requested(turn.text)
@@ -134,12 +136,13 @@ class Memory:
         known = not self._new(_key(call)) if call.id else False
         if call.id:
             self._new(f"heard {call.id}")
+        self.acted = True
         if not known:
             self._called(call, called.result, called.status, at)
 
     def _called(self, call: Call, result: str, status: str, at: str) -> None:
         target = self._worked(call, result)
-        outcome = outcome_of(redact(excerpt(result, _READ)))
+        outcome = outcome_of(redact(brief(result, _READ)))
         failed = outcome.failed or status not in {"", "ok"}
         entry = {
             "tool": call.name,
@@ -151,7 +154,7 @@ class Memory:
 
     def _worked(self, call: Call, result: str) -> Target:
         """What a call worked on, whatever came of it."""
-        target = target_of(call._replace(arguments=redact(excerpt(call.arguments, _READ))))
+        target = target_of(call._replace(arguments=redact(brief(call.arguments, _READ))))
         if target.path:
             self._touched(target.path[:400], target.writes)
         todo = todo_in(call.name, call.arguments, result)
@@ -186,8 +189,10 @@ class Memory:
             self._nth.clear()
             self._pending.clear()
         made: list[tuple[Call, str]] = []
+        self._since = False
         for at_row in range(start, len(messages)):
             self._row(messages[at_row], made)
+        self.acted = self.acted or self._since
         for place, (call, text) in enumerate(made, MOST_ENTRIES - len(made)):
             if place >= 0:
                 self._called(call, text, "", at)
@@ -206,7 +211,9 @@ class Memory:
             call = self._pending.pop(id_, None)
             if call is not None and f"heard {id_}" not in self._known and self._new(self._place(call)):
                 made.append((call, text_of(row)))
+                self._since = True
         elif said_by_user(row):
+            self._since = False
             self._asked(row)
 
     def _answered(self, row: Row) -> None:
@@ -224,7 +231,7 @@ class Memory:
         text = "\n".join(part for part in (before.strip(), after.strip()) if part)
         if text and not self._turns and text != self.request:
             self._requested(text)
-            self.question, self.plan = "", ""
+            self.acted, self.question, self.plan = False, "", ""
 
     # -- what else ----------------------------------------------------------------------------------------------------
 
