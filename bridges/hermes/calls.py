@@ -19,11 +19,12 @@ from engines.loop.events import ContextOpened, ContextReleased, OfferCommitted
 from engines.loop.policy import kind_of
 from engines.messages import Messages, NotJSONError
 
-from .cell import Cell, Outcome, Waiter
+from .cell import Cell
 from .fields import VERDICT
 from .guard import unmarked
 from .hooks import watch_requests
 from .hosted import Hosted, HostedError, accepted
+from .pending import Outcome, Waiter
 from .place import Offer
 from .plateau import Plateau
 from .runtime import Runtime

@@ -18,8 +18,9 @@ from engines.loop import Policy
 from engines.loop.actor import Loop
 from engines.loop.events import AnswerHeard, EngineBegan, EngineBusy, EngineCeased, EngineFree, Event, SessionEnded
 
-from .cell import Cell, Deed, Waiter
+from .cell import Cell
 from .crew import Crew
+from .pending import Deed, Waiter
 from .plugs import Boot, Plugs
 from .settings import Settings
 

@@ -169,7 +169,9 @@ def _structured(loaded: Mapping[str, Any], noise: frozenset[str]) -> Outcome:
     )
     said = next((one_line(_as_text(loaded[key]), 160) for key in _JSON_TEXT if loaded.get(key)), "")
     output = _as_text(loaded.get("output") or loaded.get("stdout") or "")
-    if not (failed and any(loaded.get(key) for key in ("error", "message"))):  # what a command says of a failure is at its end
+    if not (
+        failed and any(loaded.get(key) for key in ("error", "message"))
+    ):  # what a command says of a failure is at its end
         said = (_error_in(output) if failed else "") or _gist(output, noise) or said
     error = said or f"exit {code}" if failed else ""
     return Outcome(
