@@ -568,7 +568,8 @@ def test_long_arguments_and_results_are_understood() -> None:
         ("terminal", {"command": f"cat <<E\n{page}E"}, {"output": "", "matches": [page] * 3, "error": "no room"}),
         ("read_file", {"path": "error.log"}, {"content": f"{page}ValueError: quoted\n{page}", "total_lines": 8_001}),
         ("skill_view", {"name": "tea"}, {"success": True, "name": "tea", "content": "Warm the pot. " * 900}),
-        ("search_files", {"pattern": "tea"}, {f"key {n}" * 9: "x" * 99 for n in range(9_000)}),  # too much for anybody
+        ("search_files", {"pattern": "a"}, {f"key {n}" * 9: "x" * 99 for n in range(2_000)}),  # long in its keys
+        ("search_files", {"pattern": "b"}, {f"key {n}" * 9: "x" * 99 for n in range(9_000)}),  # and too long to be read
     ]
     memory = Memory("s1")
     memory.hear(f.TurnStarted("s1", "t1", text="Go."))
@@ -584,6 +585,7 @@ def test_long_arguments_and_results_are_understood() -> None:
     assert told[2][0].startswith("cat <<E")
     assert ("error.log", "ok", "tea", "ok") == (*told[3][:2], *told[4][:2])
     assert told[4][2].startswith("Warm the pot.")
+    assert [("a", "ok"), ("b", "ok")] == [call[:2] for call in told[5:]]
     assert {"long.md (edited)", "error.log"} <= set(made.task_state["files"])
 
 
