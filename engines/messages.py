@@ -122,19 +122,15 @@ class Messages(Sequence[Row]):
         self._rows = rows._rows if isinstance(rows, Messages) else _freeze_all(rows)
 
     @classmethod
-    def of(
-        cls, rows: Iterable[Any], like: Messages | None = None, *, made_of: Sequence[dict[str, Any]] | None = None
-    ) -> Messages:
+    def of(cls, rows: Iterable[Any], like: Messages | None = None) -> Messages:
         """Freeze message dicts, or take over what is frozen; raises `NotJSONError` with the path of what is not JSON.
 
         `like` is a list that these rows were made from: one that is still equal to its row there becomes that very row.
         It is looked for where rows stand that were kept: at the same distance from the start, or from the end.
-        `made_of` are the plain dicts that `like` was frozen from, if nobody has changed anything in them since: a value
-        that is still the very same object is not looked into.
         """
         if isinstance(rows, Messages):
             return rows
-        return cls(rows if like is None else recognised(rows, like._rows, made_of))
+        return cls(rows if like is None else recognised(rows, like._rows))
 
     def thaw(self) -> list[dict[str, Any]]:
         """Return fresh dicts and lists, which share nothing that can change with this value or with each other."""

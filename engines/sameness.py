@@ -32,7 +32,8 @@ def recognised(
     """The same rows; those that are in `like`, frozen, as they are there.
 
     Each is looked for at its distance from the start, and from the first that is not found there on, from the end.
-    `made_of` are the plain rows that `like` was frozen from.
+    `made_of` are the plain rows that `like` was frozen from, if nobody has changed anything in them since: a value that
+    is still the very same object is not looked into.
     """
     if not isinstance(rows, (list, tuple)):
         return rows

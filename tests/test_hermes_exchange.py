@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import trio
+from hypothesis import given
 
 from bridges.hermes import errand
 from bridges.hermes.echo import echoes
@@ -22,6 +23,8 @@ from engines.context import AskerContext
 from engines.facts import Answered, Asked, Serving, Working
 from engines.loop.policy import Verdict
 from engines.messages import Messages
+from engines.transcript import Changed
+from tests.test_same_rows import Rows, compacted
 
 WHO: ContextVar[str] = ContextVar("WHO", default="nobody")
 BEFORE = Messages.of(
@@ -48,9 +51,9 @@ def test_what_was_prepared_is_used_once() -> None:
 def test_who_changes_nothing_works_on_the_host_s_own_rows() -> None:
     """They are lent to it, in a list of its own; anybody else, and odd rows, are given copies."""
     rows = BEFORE.thaw()
-    for lends, given, own in ((True, rows, True), (False, rows, False), (True, None, False)):
+    for lends, whose, own in ((True, rows, True), (False, rows, False), (True, None, False)):
         exchange = Exchange(lends=lends)
-        exchange.prepare(BEFORE, given)
+        exchange.prepare(BEFORE, whose)
         worked_on = exchange.rows(BEFORE)
         assert worked_on == rows
         assert worked_on is not rows
@@ -83,6 +86,23 @@ def test_kept_values_are_not_looked_into() -> None:
     answer, bare = exchange.freeze(done, before), exchange.bare(before)
     assert [True, True, False] == [one is other for one, other in zip(answer, bare, strict=True)]
     assert answer == done
+
+
+@given(compacted())
+def test_what_has_changed_is_known_from_the_freezing(pair: tuple[Rows, Rows]) -> None:
+    """It is what a comparison of the lists finds; of another answer, or to another list, nothing is taken as known."""
+    rows, after = pair
+    before = Messages.of(rows)
+    exchange = Exchange(lends=True)
+    exchange.prepare(before, rows)
+    answer, bare = exchange.freeze(after, before), exchange.bare(before)
+    for found, wanted in (
+        (exchange.changed(answer, bare), Changed.between(answer, bare)),
+        (exchange.changed(SHORT, bare), Changed.between(SHORT, bare)),
+        (exchange.changed(answer, SHORT), Changed.between(answer, SHORT)),
+    ):
+        assert [*map(id, found.put)] == [*map(id, wanted.put)]
+        assert [*map(id, found.gone)] == [*map(id, wanted.gone)]
 
 
 def test_kept_rows_are_those_without_marks() -> None:

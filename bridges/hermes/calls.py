@@ -59,18 +59,23 @@ class Compressions(Verdicts):
             compress = hosted.front.compress
             done: list[dict[str, Any]] = compress(messages, **accepted(compress, told))
             return done
-        self.drop_offer()
-        self.told = {}
-        before = self._strikes(hosted)
-        for each in self.hosted.values():
-            if cell.waiter is None:  # otherwise the work of an overlapping call may do for this one too
-                each.put_back()  # of a call that began when nobody waited for it any more
-            each.call = dict(told)
-        self.strange = None
-        outcome = self._decided(cell, messages, told)
-        strange, self.strange = self.strange, None
-        manual = bool(told.get("force"))
-        rows = self._concluded(cell, outcome, manual)
+        waiter = Waiter()
+        try:
+            self.drop_offer()
+            self.told = {}
+            before = self._strikes(hosted)
+            for each in self.hosted.values():
+                if cell.waiter is None:  # otherwise the work of an overlapping call may do for this one too
+                    each.put_back()  # of a call that began when nobody waited for it any more
+                each.call = dict(told)
+            self.strange = None
+            outcome = self._decided(cell, waiter, messages, told)
+            strange, self.strange = self.strange, None
+            manual = bool(told.get("force"))
+            rows = self._concluded(cell, outcome, manual)
+        except BaseException:
+            self._abandoned(cell, waiter)
+            raise
         if rows is None and manual and cell is self.cell and self.settings.guard == "repair":
             now = self._strikes(hosted)
             if before is not None and now is not None and now > before:
@@ -102,7 +107,7 @@ class Compressions(Verdicts):
 
     # -- the question -------------------------------------------------------------------------------------------------
 
-    def _decided(self, cell: Cell, messages: list[dict[str, Any]], told: Mapping[str, Any]) -> Outcome:
+    def _decided(self, cell: Cell, waiter: Waiter, messages: list[dict[str, Any]], told: Mapping[str, Any]) -> Outcome:
         """What the engines say, whatever happens meanwhile."""
         try:
             frozen = Messages.of(messages)
@@ -126,7 +131,6 @@ class Compressions(Verdicts):
             context=copy_context(),
         )
         hosted = self.in_charge()
-        waiter = Waiter()
         cell.wait_for(waiter)
         try:
             if hosted is not None:
@@ -138,12 +142,6 @@ class Compressions(Verdicts):
             else:
                 runtime.at_once(lambda desk: desk.draw(cell))
             return self._wait(waiter, runtime)
-        except BaseException:
-            # An interrupt of this thread: nobody waits any more, and nothing of it remains.
-            self._release(cell)
-            for each in self.hosted.values():
-                each.put_back()
-            raise
         finally:
             if cell.waiter is waiter:
                 cell.wait_for(None)
@@ -163,6 +161,17 @@ class Compressions(Verdicts):
         if told.get("force"):
             return "manual"
         return "threshold" if self.wanted else "overflow"
+
+    def _abandoned(self, cell: Cell, waiter: Waiter) -> None:
+        """An interrupt of this thread, at whatever moment: nobody waits any more, and nothing of the call remains."""
+        with cell.lock:
+            if cell.waiter is not None and cell.waiter is not waiter:
+                return  # the question is another call's by now
+            cell.wait_for(None)
+        self.drop_offer()
+        self._release(cell)
+        for each in self.hosted.values():
+            each.put_back()
 
     def _release(self, cell: Cell) -> None:
         cell.happen(ContextReleased(cell.sid))
@@ -188,11 +197,11 @@ class Compressions(Verdicts):
             self._release(cell)
             self._failed(cell, outcome, manual)
             return None
-        self.offer = Offer(outcome.by, winner, manual)
         if winner is None:
             self.count(1)
         else:
             self.own.values["compression_count"] = winner.get("compression_count", 0)
+        self.offer = Offer(outcome.by, winner, manual)
         if winner is None or winner is not self.in_charge():
             self.own.verdict(_last_compression_made_progress=True)
             self._show_verdict()

@@ -84,8 +84,10 @@ class Desk(Loop):
 
         def put() -> None:
             self._choose(cell)
-            cell.happen(event, quiet=True)
-            cell.opened(waiter)
+            with cell.lock:
+                if cell.waiter is waiter:  # otherwise nobody waits any more: its thread was interrupted meanwhile
+                    cell.happen(event, quiet=True)
+                    cell.opened(waiter)
             self._draw(cell)
 
         self.me.later(put)

@@ -37,6 +37,9 @@ class ShortWay(Protocol):
     def began(self) -> None:
         """A call is about to run."""
 
+    def gave_up(self) -> None:
+        """It does not, after all: who was to have it begun was interrupted."""
+
     def answered(self, answer: Answered, bring: Callable[[bool | None], None]) -> bool | None:
         """It has returned; does that count, or cannot it be told yet (None)?  `bring(counts)` has to be called on the dataspace's thread, before anything that follows."""
 
@@ -69,21 +72,38 @@ class _Errands:
         self._token = trio.lowlevel.current_trio_token()
 
     def begin(self, asked: Asked) -> bool:
-        """Have a thread do it; on any thread."""
-        with self._lock:
-            if self._running or asked.n <= self._begun or not self._me.alive:
-                return False
-            self._running, self._begun = True, asked.n
-        if self._way is not None:
-            self._way.began()
-        call = partial(self._work, asked)
-        if asked.context is not None:
-            call = partial(asked.context.copy().run, call)
+        """Have a thread do it; on any thread.  If that is interrupted, a thread is at work already, or nobody was asked."""
+        claim, before = threading.Lock(), self._begun
+        mine = False
+        try:
+            with self._lock:
+                if self._running or asked.n <= self._begun or not self._me.alive:
+                    return False
+                self._running, self._begun, mine = True, asked.n, True
+            if self._way is not None:
+                self._way.began()
+            self._start(asked, claim)
+        except BaseException:
+            if mine and claim.acquire(blocking=False):  # no thread will do it any more
+                self._running, self._begun = False, before
+                if self._way is not None:
+                    self._way.gave_up()
+            raise
+        return True
+
+    def _start(self, asked: Asked, claim: threading.Lock) -> None:
+        """Have a thread do what nobody has given up before it begins."""
+
+        def work() -> Messages | None:
+            if not claim.acquire(blocking=False):
+                raise _GivenUpError
+            return self._work(asked)
+
+        call = work if asked.context is None else partial(asked.context.copy().run, work)
         try:
             trio.lowlevel.start_thread_soon(call, partial(self._deliver, asked), f"{self._me.name} at work")
         except RuntimeError as error:  # there are no more threads to be had
             self._returned(asked, partial(_refuse, error))
-        return True
 
     def asked(self, me: Facet, asked: Asked) -> None:
         """The question stands as a fact; on the dataspace's thread."""
@@ -100,6 +120,8 @@ class _Errands:
     def _returned(self, asked: Asked, unwrap: Unwrap) -> None:
         """Tell the answer; on the thread of the work."""
         answer, error = _answer(self._me, asked, unwrap)
+        if isinstance(error, _GivenUpError):
+            return
         self._running = False
         bring = partial(self._bring, asked, answer, error)
         with suppress(trio.RunFinishedError):
@@ -133,6 +155,10 @@ class _Errands:
             self._working = None
         if answer is not None:
             self._me.send(answer)
+
+
+class _GivenUpError(Exception):
+    """Nobody wants it any more."""
 
 
 def _refuse(error: BaseException) -> Messages | None:

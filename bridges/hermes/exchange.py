@@ -11,6 +11,8 @@ from typing import Any
 
 from engines.loop.policy import Accept, Verdict
 from engines.messages import Messages, thaw
+from engines.sameness import recognised
+from engines.transcript import Changed
 
 from .guard import unmarked
 
@@ -34,6 +36,7 @@ class Exchange:
         self._ready: tuple[Messages, Rows] | None = None  # a list, and dicts for the engine to work on
         self._lent: tuple[Messages, Rows] | None = None  # a list, and the host's own rows that it was frozen from
         self._bare: tuple[Messages, Messages] | None = None  # a list, and the same without marks
+        self._changed: tuple[Messages, Messages, Changed] | None = None
         self._given: tuple[Messages, Rows] | None = None  # an answer, and the engine's own list
         self._judged: tuple[Messages, Messages, Verdict] | None = None  # an answer, to what, and what it is worth
         self._accept: Accept | None = None
@@ -66,9 +69,22 @@ class Exchange:
         """The engine's answer to `before`; raises `NotJSONError`."""
         lent = self._lent
         rows = lent[1] if lent is not None and lent[0] is before else None
-        answer = Messages.of(done, like=self.bare(before), made_of=rows)
+        bare = self.bare(before)
+        known = list(recognised(done, tuple(bare), rows))
+        answer = Messages.of(known)
+        kept = set(map(id, known))
+        put = [row for row, was in zip(answer, known, strict=True) if row is not was]
+        gone = [row for row in bare if id(row) not in kept]
+        self._changed = (answer, bare, Changed(tuple(put), tuple(gone)))
         self._given = (answer, done) if self._lends and type(done) is list else None
         return answer
+
+    def changed(self, answer: Messages, before: Messages) -> Changed:
+        """What has changed between an answer and the bare list it was made from; known of the latest one."""
+        known = self._changed
+        if known is not None and known[0] is answer and known[1] is before:
+            return known[2]
+        return Changed.between(answer, before)
 
     def judging(self, accept: Accept) -> Accept:
         """`accept`, for the loop; what has been judged already is not judged again."""
@@ -107,4 +123,4 @@ class Exchange:
 
     def forget(self) -> None:
         """Nobody will come for it any more."""
-        self._ready = self._lent = self._bare = self._given = self._judged = None
+        self._ready = self._lent = self._bare = self._changed = self._given = self._judged = None

@@ -45,13 +45,15 @@ def judge(
     fell_back: Callable[[], bool] = lambda: False,
     bare: Callable[[Messages], Messages] | None = None,
     wrote: Callable[[], str | None] = lambda: None,
+    between: Callable[[Messages, Messages], Changed] = Changed.between,
 ) -> Accept:
     """The function that judges the answers of a hosted engine.
 
     `fell_back` says whether its latest summary was put together without a model: such a one quotes, and is no echo.
     `bare` is `unmarked`, perhaps one that has done it before: rows that an answer shares with what that returns are
     known without being looked at.  `wrote` is the summary that it has written for its answer, as far as it tells: None
-    where it does not, empty where it had none.  Of an answer that had to be mended the verdict's reason says why.
+    where it does not, empty where it had none.  `between` is `Changed.between`, perhaps of somebody who knows already.
+    Of an answer that had to be mended the verdict's reason says why.
     """
     if guard == "record":
         return _record
@@ -59,7 +61,7 @@ def judge(
     def repair(answer: Messages, before: Messages) -> Verdict:
         before = unmarked(before) if bare is None else bare(before)
         answer, summary = unmarked(answer), wrote()
-        changed = Changed.between(answer, before)
+        changed = between(answer, before)
         if odd := unreadable(changed.put, changed.gone):
             return Verdict(None, odd)
         new = new_summaries(changed.put, before, wording)

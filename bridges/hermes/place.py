@@ -201,8 +201,14 @@ class Place:
 
     def judge(self, hosted: Hosted) -> Accept:
         """What judges the answers of a hosted engine."""
+        exchange = hosted.exchange
         accept = judge(
-            self.settings.guard, host_wording(), lambda: hosted.fell_back, hosted.exchange.bare, lambda: hosted.wrote
+            self.settings.guard,
+            host_wording(),
+            lambda: hosted.fell_back,
+            exchange.bare,
+            lambda: hosted.wrote,
+            exchange.changed,
         )
         known: list[str] = []
 
@@ -221,7 +227,7 @@ class Place:
                 )
             return verdict
 
-        return hosted.exchange.judging(told)
+        return exchange.judging(told)
 
     def _new_cell(self) -> Cell:
         length, threshold = self.budget()

@@ -21,7 +21,8 @@ def unreadable(put: Sequence[Row], gone: Sequence[Row]) -> str:
 
     What was wrong with a row in `gone` already is not charged to whoever has changed that row: the host lives with it.
     """
-    wrong = [why for row in put if (why := misshapen(row))]
+    odd = [row for row in put if type(row.get("content")) is not str or "tool_calls" in row]  # most are plain texts
+    wrong = [why for row in odd if (why := misshapen(row))]
     if not wrong:
         return ""
     known = set(map(misshapen, gone))

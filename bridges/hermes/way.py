@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from engines.facts import Answered, Asked
-from engines.loop.events import EngineBusy
+from engines.loop.events import EngineBusy, EngineFree
 
 from .cell import Cell
 from .runtime import Runtime
@@ -33,6 +33,10 @@ class Way:
     def began(self) -> None:
         """A call of it is about to run."""
         self._cell.happen(EngineBusy(self._cell.sid, self._name), quiet=True)
+
+    def gave_up(self) -> None:
+        """It does not run, after all."""
+        self._cell.happen(EngineFree(self._cell.sid, self._name), quiet=True)
 
     def answered(self, answer: Answered, bring: Callable[[bool | None], None]) -> bool | None:
         """It has returned: that decides here, and is told there at once only if somebody waits for what follows."""

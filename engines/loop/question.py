@@ -106,9 +106,10 @@ def attempt(s: Conversation, now: Now) -> Conversation:
     fact = q.fact
     if s.pressure is not None and fact.reason in AUTOMATIC and fact.tokens != s.pressure:
         fact = evolve(fact, tokens=s.pressure)  # it stood for a while, and is about more by now
-    q = evolve(q, fact=fact, before=before, tried=(), why=(), revised=(), draft=None, by="", since=now.at)
+    new = q.shown is not before
+    q = evolve(q, fact=fact, before=before, shown=before, tried=(), why=(), revised=(), draft=None, by="", since=now.at)
     s = evolve(s, question=q, failed=None, blocked=None)
-    return ask_next(s if q.shown is before else _ask_shadows(s, now), now)
+    return ask_next(_ask_shadows(s, now) if new and (now.engines.shadows or s.shadows) else s, now)
 
 
 def ask_next(s: Conversation, now: Now) -> Conversation:
@@ -151,8 +152,7 @@ def _ask_shadows(s: Conversation, now: Now) -> Conversation:
         if name not in s.busy:
             s, work = put(s, name, "shadow", now)
             asked.append(work)
-    q = _standing(s)
-    return evolve(s, question=evolve(q, shown=q.before), shadows=tuple(asked))
+    return evolve(s, shadows=tuple(asked))
 
 
 def _fail(s: Conversation, now: Now) -> Conversation:
