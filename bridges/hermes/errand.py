@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Protocol
 
@@ -97,11 +97,12 @@ class _Errands:
         def work() -> Messages | None:
             if not claim.acquire(blocking=False):
                 raise _GivenUpError
-            return self._work(asked)
+            with _named(f"{self._me.name} at work"):
+                return self._work(asked)
 
         call = work if asked.context is None else partial(asked.context.copy().run, work)
         try:
-            trio.lowlevel.start_thread_soon(call, partial(self._deliver, asked), f"{self._me.name} at work")
+            trio.lowlevel.start_thread_soon(call, partial(self._deliver, asked))
         except RuntimeError as error:  # there are no more threads to be had
             self._returned(asked, partial(_refuse, error))
 
@@ -155,6 +156,17 @@ class _Errands:
             self._working = None
         if answer is not None:
             self._me.send(answer)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """This thread's name in Python; to have the system know it as well takes longer than to begin the work."""
+    thread = threading.current_thread()
+    before, thread.name = thread.name, name
+    try:
+        yield
+    finally:
+        thread.name = before
 
 
 class _GivenUpError(Exception):

@@ -152,7 +152,8 @@ def take_over(s: Conversation, messages: Messages, now: Now) -> tuple[Conversati
     same = shared_start(s.messages, messages)
     if same == len(s.messages) == len(messages):
         return s, same
-    return evolve(_put(s, messages), guard=grew(s.guard, messages[same:], now.policy)), same
+    transcript = Transcript(s.sid, s.transcript.rev + 1, messages=messages)
+    return evolve(s, transcript=transcript, guard=grew(s.guard, messages[same:], now.policy)), same
 
 
 def shared_start(one: Messages, other: Messages) -> int:

@@ -85,8 +85,19 @@ def check(messages: Iterable[Any], before: Iterable[Any] | None = None) -> Repor
 
 def check_against(rows: Messages, before: Messages, changed: Changed) -> Report:
     """The same for two lists and what has changed between them."""
-    request, was = current_user(rows), current_user(before)
+    request = current_user(rows)
+    was = _where_it_was(rows, before, request)
     return Report(tuple(_errors(rows, request, was)), tuple(_faults(rows, before, changed, request, was)))
+
+
+def _where_it_was(rows: Messages, before: Messages, request: int | None) -> int | None:
+    """The current user message of `before`; nearly always the very row, as far from the end as in `rows`."""
+    if request is not None:
+        at = request + len(before) - len(rows)
+        spoken = at > system_rows(before)  # the first message may be a summary, and takes a closer look
+        if spoken and before[at] is rows[request] and not any(row.get("role") == "user" for row in before[at + 1 :]):
+            return at
+    return current_user(before)
 
 
 def system_rows(messages: Sequence[Row]) -> int:

@@ -17,7 +17,6 @@ from .rows import call_id, call_ids
 
 __all__ = ["Group", "groups", "open_calls", "torn"]
 
-_ANSWERS = ("tool", "function")  # a tuple: a role may be anything
 Cut = tuple[int, int, bool, tuple[str, ...]]
 
 
@@ -49,19 +48,22 @@ def torn(messages: Iterable[Mapping[str, Any]]) -> list[tuple[int, tuple[str, ..
     start, wanted = 0, list[str]()  # the latest row with calls, and which of them have no result yet
     for at, row in enumerate(messages):
         role = row.get("role")
-        answered = row.get("tool_call_id") if role == "tool" else None
-        if type(answered) is not str:
-            answered = call_id(row) if role in _ANSWERS else None
-        if answered is not None and answered in wanted:
-            wanted.remove(answered)
-            continue
+        if role == "tool":
+            answered = row.get("tool_call_id")
+            if type(answered) is not str:
+                answered = call_id(row)
+        else:
+            answered = call_id(row) if role == "function" else None
         if wanted:
+            if answered in wanted:
+                wanted.remove(answered)
+                continue
             found.append((start, tuple(wanted)))
             wanted = []
         if answered is not None:
             found.append((at, ()))
-        elif role == "assistant":
-            start, wanted = at, list(call_ids(row))
+        elif role == "assistant" and (ids := call_ids(row)):
+            start, wanted = at, list(ids)
     return found
 
 
